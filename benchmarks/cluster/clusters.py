@@ -18,7 +18,7 @@ import odradek
 from benchmarks import kafka_jars, processes
 from benchmarks.peers import JVM_FLAGS, KAFKA_SETTINGS, UNDER_LOAD, BrokerFailed, free_ports, spawn, tail
 from odradek.cli.local_cluster.control import NoCluster, ask
-from odradek.storage.directories.checkpoints import new_uuid_text
+from odradek.protocol.texts import new_uuid_text
 
 BROKERS = 3
 _CONTROLLER_ID = 100

@@ -36,7 +36,7 @@ def certs(*, directory: Path, hosts: tuple[str, ...], clients: tuple[str, ...], 
     as .p12, and truststore.p12. Existing files stay. The lines for the broker's server.properties are printed.
     """
     try:
-        from odradek.testing.certificates import CertificateAuthority
+        from odradek.testing.certificates import CertificateAuthority  # the extra tls
     except ImportError as error:
         raise _CannotMake(f"this needs cryptography: pip install 'odradek[tls]' ({error})") from error
     try:

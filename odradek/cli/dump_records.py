@@ -1,6 +1,5 @@
 """Records for people: markers, the coordinators' records, the cluster's metadata, and all others as text or base64."""
 
-import base64
 from collections.abc import Callable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import fields, is_dataclass
@@ -26,7 +25,7 @@ from odradek.protocol.quorum_records import (
     control_type,
 )
 from odradek.protocol.records import Record
-from odradek.storage.directories.checkpoints import uuid_text
+from odradek.protocol.texts import encode_base64, utf8_or_none, uuid_text
 
 GROUPS: Final = "groups"
 TRANSACTIONS: Final = "transactions"
@@ -72,11 +71,8 @@ def jsonable(value: object) -> Any:  # noqa: ANN401  any JSON
     """Return a value as JSON can hold it: bytes as text or {"base64": ...}, ids as Kafka's tools print them."""
     if isinstance(value, bytes | memoryview):
         data = bytes(value)
-        try:
-            text = data.decode()
-        except UnicodeDecodeError:
-            text = "\0"
-        return text if text.isprintable() else {"base64": base64.b64encode(data).decode()}
+        text = utf8_or_none(data)
+        return text if text is not None and text.isprintable() else {"base64": encode_base64(data)}
     if isinstance(value, UUID):
         return uuid_text(value)
     if isinstance(value, tuple) and hasattr(value, "_asdict"):

@@ -24,8 +24,13 @@ from odradek.common.config.broker_config import BrokerConfig, InvalidConfig, loa
 from odradek.controller.metadata.scram_credentials import credential_record
 from odradek.controller.metadata.snapshot_generator import write_bootstrap
 from odradek.protocol.metadata_records.security import UserScramCredentialRecord
-from odradek.protocol.scram import MAX_ITERATIONS, MECHANISMS, MIN_ITERATIONS, decode_base64, salted_password
-from odradek.storage.directories.checkpoints import new_uuid_text
+from odradek.protocol.scram import (
+    MAX_ITERATIONS,
+    MECHANISMS,
+    MIN_ITERATIONS,
+    salted_password,
+)
+from odradek.protocol.texts import decode_base64, new_uuid_text
 from odradek.storage.directories.data_directories import DataDirectories
 from odradek.storage.directories.data_directory import DataDirectory, DirectoryIdentity
 from odradek.storage.errors import DataDirectoryLocked, InconsistentDataDirectory

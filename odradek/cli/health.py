@@ -96,7 +96,7 @@ def _check_as_told(host: str, port: int, path: str) -> None:
     """Check with the TLS settings of a ``--command-config`` file. Raises OSError."""
     from pathlib import Path
 
-    from odradek.cli.options import CannotSpeak, read_command_config
+    from odradek.cli.connection_settings import CannotSpeak, read_command_config
 
     try:
         tls = read_command_config(Path(path)).tls

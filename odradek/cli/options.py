@@ -15,37 +15,18 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
+from typing import Any, Final, TypeVar
 
 import click
 
-from odradek.cli.profiles import profile, take_profile
-
-if TYPE_CHECKING:
-    import ssl
-
-    from odradek.client.login import Login
+from odradek.cli.profiles import CommandConfig, profile, take_profile
 
 _FILE: Final = "odradek.command_config.file"
 _READ: Final = "odradek.command_config.read"
-_PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 
 
 Servers = list[tuple[str, int]]
 """The (host, port) pairs of --bootstrap-server."""
-
-
-class CannotSpeak(click.ClickException):
-    """The file's settings cannot be used."""
-
-    exit_code = 2
-
-
-class CommandConfig(NamedTuple):
-    """The TLS context and the login for connections; None if not used."""
-
-    tls: ssl.SSLContext | None = None
-    login: Login | None = None
 
 
 def take_command_config(context: click.Context, _option: click.Parameter, path: Path | None) -> None:
@@ -60,9 +41,16 @@ def command_config() -> CommandConfig:
         return CommandConfig()
     if _READ not in context.meta:
         path = context.meta.get(_FILE) or profile().command_config
-        context.meta[_READ] = read_command_config(path) if path is not None else connection_settings(profile().properties)
+        context.meta[_READ] = _settings(path) if path is not None or profile().properties else CommandConfig()
     found: CommandConfig = context.meta[_READ]
     return found
+
+
+def _settings(path: Path | None) -> CommandConfig:
+    # 38 ms, and most commands talk to a broker without TLS and SASL.
+    from odradek.cli.connection_settings import connection_settings, read_command_config
+
+    return connection_settings(profile().properties) if path is None else read_command_config(path)
 
 
 def security_hint() -> str:
@@ -76,74 +64,6 @@ def timestamp_ms_of(text: str) -> int:
     """Return a time in ISO 8601 as ms since the epoch. It is UTC unless it says otherwise. Raises ValueError."""
     moment = datetime.fromisoformat(text)
     return round(moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() * 1000)
-
-
-def read_command_config(path: Path) -> CommandConfig:
-    """Read a file. Raises CannotSpeak."""
-    from odradek.common.config.broker_config import InvalidConfig, parse_properties
-
-    try:
-        return connection_settings(parse_properties(path.read_text(encoding="utf-8")))
-    except UnicodeDecodeError:
-        raise CannotSpeak(f"{path} is not UTF-8 text") from None
-    except (InvalidConfig, OSError) as error:
-        raise CannotSpeak(str(error)) from error
-
-
-def connection_settings(properties: Mapping[str, str]) -> CommandConfig:
-    """Return the TLS context and the login of some configs. Raises CannotSpeak."""
-    if not properties:
-        return CommandConfig()
-    from odradek.common.config.definitions import InvalidConfig
-
-    try:
-        protocol = _protocol(properties)
-        tls = _tls(properties) if protocol.endswith("SSL") else None
-        return CommandConfig(tls, _login(properties) if protocol.startswith("SASL_") else None)
-    except (InvalidConfig, OSError) as error:
-        raise CannotSpeak(str(error)) from error
-
-
-def _protocol(properties: Mapping[str, str]) -> str:
-    """Return the security protocol. Raises InvalidConfig."""
-    from odradek.common.config.definitions import InvalidConfig
-
-    protocol = properties.get("security.protocol", _PROTOCOLS[0]).strip().upper()
-    if protocol not in _PROTOCOLS:
-        raise InvalidConfig("security.protocol", protocol, f"one of {', '.join(_PROTOCOLS)}")
-    return protocol
-
-
-def _tls(properties: Mapping[str, str]) -> ssl.SSLContext:
-    """Return the TLS context. Raises InvalidConfig."""
-    from odradek.broker.security.tls.key_stores import load_key_store
-    from odradek.broker.security.tls.tls_context import client_context
-    from odradek.common.config.broker_config import load
-
-    chosen = {name: value for name, value in properties.items() if name.startswith("ssl.")}
-    config = load(None, chosen).listener_config("SSL")
-    return client_context(config, load_key_store(config))
-
-
-def _login(properties: Mapping[str, str]) -> Login:
-    """Return the login. Raises InvalidConfig."""
-    from odradek.broker.security.sasl.listeners import JaasError, parse_jaas
-    from odradek.client.login import PLAIN, Login
-    from odradek.common.config.definitions import HIDDEN, InvalidConfig
-    from odradek.protocol.scram import MECHANISMS
-
-    mechanisms = (PLAIN, *MECHANISMS)
-    mechanism = properties.get("sasl.mechanism", "").strip()
-    if mechanism not in mechanisms:
-        raise InvalidConfig("sasl.mechanism", mechanism, f"one of {', '.join(mechanisms)}")
-    try:
-        options = parse_jaas(properties.get("sasl.jaas.config", "")).options
-        by_token = mechanism != PLAIN and options.get("tokenauth", "").lower() == "true"
-        return Login(mechanism, options["username"], options["password"], by_token)
-    except JaasError as error:
-        raise InvalidConfig("sasl.jaas.config", HIDDEN, f"a JAAS line: {error}") from error
-    except KeyError as error:
-        raise InvalidConfig("sasl.jaas.config", HIDDEN, f"a JAAS line with username and password: no {error.args[0]}") from error
 
 
 DEFAULT_SERVER = "127.0.0.1:9092"

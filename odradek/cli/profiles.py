@@ -26,7 +26,10 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import click
 
 if TYPE_CHECKING:
+    import ssl
     from collections.abc import Iterator, Mapping
+
+    from odradek.client.login import Login
 
 _PROFILE: Final = "odradek.profile"
 
@@ -45,9 +48,16 @@ class Profile(NamedTuple):
     command_config: Path | None = None
 
 
+class CommandConfig(NamedTuple):
+    """The TLS context and the login for connections; None if not used."""
+
+    tls: ssl.SSLContext | None = None
+    login: Login | None = None
+
+
 def profile_file() -> Path:
     """Return the path of the profile file, which need not exist."""
-    import platformdirs
+    import platformdirs  # 5 ms
 
     return platformdirs.user_config_path("odradek") / "profiles.toml"
 

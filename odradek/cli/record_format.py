@@ -7,7 +7,6 @@ A format string has kcat's tokens, and escapes such as ``\n``, ``\t`` and ``\x00
     %K, %S        bytes of the key and of the value, -1 for null                         %% a percent sign
 """
 
-import base64
 import json
 import re
 from collections.abc import Callable
@@ -16,6 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from odradek.client.known_cluster import Partition
 from odradek.protocol.records import Record
+from odradek.protocol.texts import encode_base64, utf8_or_none
 
 Render: TypeAlias = Callable[[Partition, Record], bytes]
 """A function that returns the output of a record, with its end of line."""
@@ -112,19 +112,12 @@ def _size(data: bytes | None) -> int:
 
 
 def _field(name: str, data: bytes | None) -> dict[str, Any]:
-    text = _text(data)
+    text = utf8_or_none(data)
     if data is not None and text is None:
-        return {f"{name}_base64": base64.b64encode(data).decode()}
+        return {f"{name}_base64": encode_base64(data)}
     return {name: text}
 
 
 def _header(data: bytes | None) -> Any:  # noqa: ANN401  a part of a JSON document
-    text = _text(data)
-    return {"base64": base64.b64encode(data).decode()} if data is not None and text is None else text
-
-
-def _text(data: bytes | None) -> str | None:
-    try:
-        return None if data is None else data.decode()
-    except UnicodeDecodeError:
-        return None
+    text = utf8_or_none(data)
+    return {"base64": encode_base64(data)} if data is not None and text is None else text

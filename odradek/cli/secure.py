@@ -118,7 +118,7 @@ class SecureFiles:
     def make(self, hosts: Sequence[str]) -> None:
         """Make missing and expiring files, for a broker with these hosts. Raises CannotSecure, OSError."""
         try:
-            from odradek.testing.certificates import CertificateAuthority
+            from odradek.testing.certificates import CertificateAuthority  # the extra tls
         except ImportError as error:
             raise CannotSecure(f"--secure needs cryptography: pip install 'odradek[tls]' ({error})") from error
         authority = self._authority(CertificateAuthority)

@@ -27,7 +27,7 @@ from odradek.protocol.message_types.describe_delegation_token import (
 )
 from odradek.protocol.message_types.expire_delegation_token import ExpireDelegationTokenRequest
 from odradek.protocol.message_types.renew_delegation_token import RenewDelegationTokenRequest
-from odradek.protocol.scram import encode_base64
+from odradek.protocol.texts import encode_base64
 
 Principal = tuple[str, str]
 

@@ -1,6 +1,5 @@
 """``odradek topics``: list, describe, create and delete, on any broker. The other two commands are in ``topic_changes``."""
 
-from base64 import urlsafe_b64encode
 from typing import Any
 
 import click
@@ -25,6 +24,7 @@ from odradek.protocol.message_types.create_topics import CreatableTopic, Creatab
 from odradek.protocol.message_types.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from odradek.protocol.message_types.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from odradek.protocol.message_types.metadata import MetadataResponseTopic
+from odradek.protocol.texts import uuid_text
 
 _TOPIC_RESOURCE = 2
 _SET_ON_TOPIC = 1
@@ -149,7 +149,7 @@ def _known_count(told: int, otherwise: int | None) -> int | None:
 def _listed(topic: MetadataResponseTopic) -> dict[str, Any]:
     return {
         "topic": str(topic.name),
-        "topic_id": None if topic.topic_id is None else urlsafe_b64encode(topic.topic_id.bytes).decode().rstrip("="),
+        "topic_id": None if topic.topic_id is None else uuid_text(topic.topic_id),
         "partitions": len(topic.partitions),
         "replicas": max((len(partition.replica_nodes) for partition in topic.partitions), default=0),
         "internal": topic.is_internal,

@@ -16,12 +16,11 @@ from odradek.protocol.scram import (
     MECHANISMS,
     ScramMechanism,
     client_proof,
-    decode_base64,
-    encode_base64,
     salted_password,
     server_key,
     server_signature,
 )
+from odradek.protocol.texts import decode_base64, encode_base64
 
 PLAIN: Final = "PLAIN"
 OAUTHBEARER: Final = "OAUTHBEARER"

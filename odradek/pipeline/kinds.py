@@ -58,7 +58,7 @@ from odradek.pipeline.columns import (
 from odradek.pipeline.schema import GROUP_METADATA, OFFSET_COMMIT, TRANSACTION
 from odradek.protocol.coordinator_records import MalformedMessage, consumer_protocol
 from odradek.protocol.coordinator_records.consumer_protocol import CONSUMER_PROTOCOL_TYPE
-from odradek.protocol.coordinator_records.newer_groups import topic_id_text
+from odradek.protocol.texts import uuid_bytes_text
 
 
 class Rows(NamedTuple):
@@ -186,7 +186,7 @@ def _topic_ids(data: Bytes, starts: Integers) -> pa.Array:
 @lru_cache(maxsize=1024)
 def topic_id(raw: bytes) -> str | None:
     """Return a topic id as Kafka's tools print it; None for the zero id."""
-    return None if raw == _ZERO_ID else topic_id_text(raw)
+    return None if raw == _ZERO_ID else uuid_bytes_text(raw)
 
 
 OFFSET_COMMITS = Kind(OFFSET_COMMIT, False, (0, 1), (4, 3, 2, 1, 0), _read_offset_key, _read_offset_commit, _build_offset_commits)

@@ -8,7 +8,6 @@ are dropped.
 """
 
 import json
-from base64 import b64encode
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -23,8 +22,8 @@ from odradek.protocol.coordinator_records.newer_groups import (
     FieldSpec,
     Kind,
     Layout,
-    topic_id_text,
 )
+from odradek.protocol.texts import encode_base64, utf8_or_none, uuid_bytes_text
 
 _READ_INTEGER: dict[str | None, Callable[[Cursor], Integers]] = {
     "int8": Cursor.read_int8,
@@ -143,15 +142,13 @@ def _spread(texts: pa.Array, rows: Integers, count: int) -> pa.Array:
 
 
 def _json_string(raw: bytes) -> str | None:
-    try:
-        return json.dumps(raw.decode())
-    except UnicodeDecodeError:
-        return None
+    text = utf8_or_none(raw)
+    return None if text is None else json.dumps(text)
 
 
 def _json_topic_id(raw: bytes) -> str:
-    return json.dumps(topic_id_text(raw))
+    return json.dumps(uuid_bytes_text(raw))
 
 
 def _json_bytes(raw: bytes) -> str:
-    return json.dumps(b64encode(raw).decode())
+    return json.dumps(encode_base64(raw))

@@ -84,12 +84,12 @@ def _make_decoder(api_key: ApiKey, version: int) -> Decoder:
     if api_key == ApiKey.PRODUCE:
         return _make_produce_decoder(version)
     if api_key == ApiKey.OFFSET_COMMIT:
-        from odradek.protocol.offset_commit import FIRST_FLEXIBLE as FIRST_FLEXIBLE_COMMIT
+        from odradek.protocol.offset_commit import FIRST_FLEXIBLE as FIRST_FLEXIBLE_COMMIT  # 1.9 ms
 
         if version >= FIRST_FLEXIBLE_COMMIT:
             return _make_offset_commit_decoder(version)
     if api_key == ApiKey.CONSUMER_GROUP_HEARTBEAT:
-        from odradek.protocol.consumer_heartbeats import remembering
+        from odradek.protocol.consumer_heartbeats import remembering  # 1.0 ms
 
         return remembering(_make_general_decoder(api_key, version))
     return _make_general_decoder(api_key, version)
@@ -130,7 +130,7 @@ def _make_produce_decoder(version: int) -> Decoder:
 
 
 def _make_offset_commit_decoder(version: int) -> Decoder:
-    from odradek.protocol.offset_commit import read_offset_commit_request
+    from odradek.protocol.offset_commit import read_offset_commit_request  # 1.9 ms
 
     def decode(frame: Buffer, position: int) -> Any:
         if type(frame) is not bytes:
@@ -194,7 +194,7 @@ def success_encoder(api_key: ApiKey, version: int) -> SuccessEncoder | None:
     if api_key == ApiKey.PRODUCE:
         return _appended(version)
     if api_key == ApiKey.CONSUMER_GROUP_HEARTBEAT:
-        from odradek.protocol.consumer_heartbeats import unchanged_frame
+        from odradek.protocol.consumer_heartbeats import unchanged_frame  # 1.0 ms
 
         return unchanged_frame
     return None
@@ -202,7 +202,7 @@ def success_encoder(api_key: ApiKey, version: int) -> SuccessEncoder | None:
 
 def _appended(version: int) -> SuccessEncoder | None:
     """Return a handwritten encoder of Produce responses in which every partition appended its batch."""
-    from odradek.protocol.produce_response import FIRST_WRITTEN, OneBatchWriter, body_if_all_appended
+    from odradek.protocol.produce_response import FIRST_WRITTEN, OneBatchWriter, body_if_all_appended  # 1.1 ms
 
     if version < FIRST_WRITTEN:
         return None
@@ -216,7 +216,7 @@ def _appended(version: int) -> SuccessEncoder | None:
 
 def _remembering(encode: Encoder) -> SuccessEncoder:
     """Wrap ``encode``, so that a shared response is encoded once. Later frames differ only in the correlation id."""
-    from odradek.protocol.accepted_commit import AcceptedCommit
+    from odradek.protocol.accepted_commit import AcceptedCommit  # 1.3 ms
 
     # By identity; the reference to the response keeps its id unique. Values: the bytes before and after the correlation id.
     remembered: dict[int, tuple[Any, bytes, bytes]] = {}

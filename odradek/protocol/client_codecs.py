@@ -265,7 +265,7 @@ class _OneTransaction(Protocol):
 
 
 def _of_one_coordinator(older: _OneCoordinator) -> FindCoordinatorResponse:
-    from odradek.protocol.message_types.find_coordinator import Coordinator, FindCoordinatorResponse
+    from odradek.protocol.message_types.find_coordinator import Coordinator, FindCoordinatorResponse  # 0.6 ms
 
     coordinator = Coordinator(
         node_id=older.node_id,
@@ -278,7 +278,7 @@ def _of_one_coordinator(older: _OneCoordinator) -> FindCoordinatorResponse:
 
 
 def _of_one_group(older: _OneGroup) -> OffsetFetchResponse:
-    from odradek.protocol.message_types import offset_fetch as canonical
+    from odradek.protocol.message_types import offset_fetch as canonical  # 1.1 ms
 
     topics = tuple(
         canonical.OffsetFetchResponseTopics(

@@ -9,8 +9,6 @@ The stored key and the server key are enough to check a client, and to prove tha
 plain UTF-8: like Kafka, and unlike the RFC, this does not apply SASLprep.
 """
 
-import base64
-import binascii
 import hashlib
 import hmac
 from enum import IntEnum
@@ -78,19 +76,6 @@ def is_proof(mechanism: ScramMechanism, known_stored_key: bytes, said: bytes, pr
 def server_signature(mechanism: ScramMechanism, known_server_key: bytes, said: bytes) -> bytes:
     """Return the server's proof for the exchanged messages ``said``."""
     return hmac.digest(known_server_key, said, mechanism.hash_name)
-
-
-def encode_base64(data: bytes) -> str:
-    """Encode bytes as text for messages."""
-    return base64.b64encode(data).decode()
-
-
-def decode_base64(text: str) -> bytes:
-    """Decode text of ``encode_base64``. Raises ValueError."""
-    try:
-        return base64.b64decode(text, validate=True)
-    except binascii.Error as error:
-        raise ValueError(str(error)) from error
 
 
 def _xor(one: bytes, other: bytes) -> bytes:

@@ -16,6 +16,7 @@ from types import TracebackType
 from typing import Any, Concatenate, Final, Generic, Never, ParamSpec, Protocol, TypeVar
 
 from odradek.common.config.definitions import InvalidConfig
+from odradek.common.config.ignored import IGNORED
 from odradek.protocol.errors import KafkaError
 
 __tracebackhide__ = True
@@ -78,8 +79,6 @@ def _config_text(name: str, value: object) -> str:
 
 def ensure_known(warnings: Iterable[str]) -> None:
     """Raise ValueError if a broker's configs have no effect and Kafka does not have them (``BrokerConfig.warnings``)."""
-    from odradek.common.config.ignored import IGNORED
-
     mistakes = [warning.replace(" is ignored: ", ": ", 1) for warning in warnings if warning.partition(" ")[0] not in IGNORED]
     if mistakes:
         raise ValueError(f"configs: {'; '.join(mistakes)}")

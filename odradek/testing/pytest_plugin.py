@@ -68,7 +68,7 @@ def pytest_configure_node(node: Any) -> None:
     if not config.getoption("--kafka-shared"):
         return
     if _SHARED not in config.stash:
-        from odradek.testing.shared import BrokerSharing
+        from odradek.testing.shared import BrokerSharing  # 6.3 ms
 
         broker = _new_broker(config, {}, {}).__enter__()
         config.add_cleanup(broker.close)
@@ -92,7 +92,7 @@ def kafka_session_broker(request: pytest.FixtureRequest) -> Iterator[ThreadedBro
     """The broker behind ``kafka_session``, for fixtures that live longer than a test."""
     shared = _worker_input(request.config).get(_WORKER_INPUT)
     if shared is not None:
-        from odradek.testing.shared import SharedBroker
+        from odradek.testing.shared import SharedBroker  # 6.3 ms
 
         address, key = shared
         yield SharedBroker(tuple(address), bytes.fromhex(key), "")
@@ -167,7 +167,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def _new_broker(config: pytest.Config, topics: dict[str, int | NewTopic | None], configs: dict[str, object]) -> Broker:
-    from odradek.testing.threaded import Broker
+    from odradek.testing.threaded import Broker  # 36 ms
 
     everywhere: dict[str, object] = dict(
         _pair(line) for line in (*config.getini("kafka_configs"), *config.getoption("--kafka-config"))
@@ -178,8 +178,8 @@ def _new_broker(config: pytest.Config, topics: dict[str, int | NewTopic | None],
 
 def _marked(node: pytest.Item) -> tuple[dict[str, int | NewTopic | None], dict[str, object]]:
     """Return (topics, configs) of a test's marks; the nearest one wins."""
-    from odradek.testing.misuse import config_texts
-    from odradek.testing.records import checked_topics
+    from odradek.testing.misuse import config_texts  # 30 ms
+    from odradek.testing.records import checked_topics  # 30 ms
 
     topics: dict[str, int | NewTopic | None] = {}
     configs: dict[str, object] = {}
@@ -203,7 +203,7 @@ def _worker_input(config: pytest.Config) -> Mapping[str, Any]:
 
 def _show_if_failed(node: pytest.Item, broker: ThreadedBroker | SharedBroker) -> ThreadedTimeline | None:
     """Return the timeline that records the last requests for the report; None for a broker in another process."""
-    from odradek.testing.threaded import ThreadedBroker
+    from odradek.testing.threaded import ThreadedBroker  # 36 ms
 
     last = None
     if isinstance(broker, ThreadedBroker):

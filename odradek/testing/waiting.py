@@ -75,11 +75,11 @@ def _states_of(subject: str) -> list[str]:
     """Return the states that a group or a transaction may be in."""
     # Imported late, with the coordinators.
     if subject == "transactional_id":
-        from odradek.coordinator.transaction.states import STATE_NAMES
+        from odradek.coordinator.transaction.states import STATE_NAMES  # 8.6 ms
 
         return list(STATE_NAMES.values())
-    from odradek.coordinator.group.classic.states import GroupState
-    from odradek.coordinator.group.consumer.member import ConsumerGroupState
+    from odradek.coordinator.group.classic.states import GroupState  # 3.6 ms
+    from odradek.coordinator.group.consumer.member import ConsumerGroupState  # 11 ms
 
     return list(dict.fromkeys(each.value for each in (*GroupState, *ConsumerGroupState)))
 

@@ -94,7 +94,7 @@ class AsyncioDriver:
 def loop_factory() -> Callable[[], AbstractEventLoop] | None:
     """Return uvloop's loop factory if it is installed, else None, for the standard library's loop."""
     with suppress(ImportError):
-        import uvloop
+        import uvloop  # not on Windows
 
         return uvloop.new_event_loop
     return None

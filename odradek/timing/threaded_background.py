@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import threading
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
 from contextvars import copy_context
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -17,7 +17,6 @@ from odradek.timing.background import WorkAbandoned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from concurrent.futures import ThreadPoolExecutor
 
     from odradek.timing.background import Beside
 
@@ -74,8 +73,6 @@ class ThreadedBackground:
 
     def for_each(self, action: Callable[[T], object], items: Iterable[T], *, name: str) -> None:
         """See Background."""
-        from concurrent.futures import ThreadPoolExecutor
-
         with ThreadPoolExecutor(_FOR_EACH_THREADS, name) as pool:
             for outcome in [pool.submit(copy_context().run, action, item) for item in items]:
                 outcome.result()
@@ -106,8 +103,6 @@ class ThreadedBackground:
     def _pool(self, name: str) -> ThreadPoolExecutor:
         pool = self._pools.get(name)
         if pool is None:
-            from concurrent.futures import ThreadPoolExecutor
-
             pool = self._pools[name] = ThreadPoolExecutor(_POOL_THREADS, name)
         return pool
 

@@ -28,7 +28,7 @@ from odradek.cli.main import command
 from odradek.common.config.broker_config import parse_properties
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.scram import encode_base64
+from odradek.protocol.texts import encode_base64
 from odradek.testing import Broker
 from tests.broker.security.sasl.jwts import EC_KEY, jwks, signed
 from tests.broker_process import BrokerProcess

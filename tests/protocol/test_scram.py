@@ -9,14 +9,13 @@ from odradek.protocol.scram import (
     ScramMechanism,
     client_key,
     client_proof,
-    decode_base64,
-    encode_base64,
     is_proof,
     salted_password,
     server_key,
     server_signature,
     stored_key,
 )
+from odradek.protocol.texts import decode_base64, encode_base64
 
 SHA_256 = ScramMechanism.SCRAM_SHA_256
 # RFC 7677, section 3.

@@ -2,6 +2,7 @@ from uuid import UUID
 
 import pytest
 
+from odradek.protocol.texts import new_uuid_text, uuid_text
 from odradek.storage.directories import checkpoints
 
 TOPIC_ID = UUID("e72c2047-1c92-4b75-8631-c9da2f59a383")
@@ -53,6 +54,6 @@ def test_a_deleted_directory_has_kafkas_name_whatever_the_length(disk):
 
 def test_no_dash_begins_a_new_uuid():
     drawn = [UUID(int=0xF8 << 120), UUID(int=0xFB << 120), UUID(int=1)]
-    texts = [checkpoints.uuid_text(each) for each in drawn]
+    texts = [uuid_text(each) for each in drawn]
     assert [text[0] for text in texts] == ["-", "-", "A"]
-    assert checkpoints.new_uuid_text(iter(drawn).__next__) == texts[2]
+    assert new_uuid_text(iter(drawn).__next__) == texts[2]

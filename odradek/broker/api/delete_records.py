@@ -9,6 +9,7 @@ permits it, KIP-1161); INVALID_TOPIC_EXCEPTION for internal topics; NOT_LEADER_O
 from typing import TYPE_CHECKING, Any, Final
 
 from odradek.broker.large import now_or_later
+from odradek.broker.replica.delayed_produce import DelayedDeleteRecords
 from odradek.broker.security.acl.rules import GuardedRequest, authorize_each
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.common.logging import log
@@ -22,6 +23,7 @@ from odradek.protocol.message_types.delete_records import (
     DeleteRecordsTopic,
     DeleteRecordsTopicResult,
 )
+from odradek.timing.reply import Reply
 from odradek.timing.slices import HEAVIEST
 
 if TYPE_CHECKING:
@@ -30,7 +32,6 @@ if TYPE_CHECKING:
     from odradek.broker.api.services import DeletionServices
     from odradek.broker.replica.partition import Partition
     from odradek.common.context import RequestContext
-    from odradek.timing.reply import Reply
 
 
 _HIGH_WATERMARK = -1
@@ -106,9 +107,6 @@ def _followers(
     services: "DeletionServices", waiting: dict[tuple[int, int], "tuple[Partition, int]"], timeout_ms: int
 ) -> "Reply[dict[tuple[int, int], tuple[int, ErrorCode]]]":
     """Wait for followers. Return a Reply of (low watermark, error code) by place."""
-    from odradek.broker.replica.delayed_produce import DelayedDeleteRecords
-    from odradek.timing.reply import Reply
-
     reply: Reply[dict[tuple[int, int], tuple[int, ErrorCode]]] = Reply()
     operation = DelayedDeleteRecords(
         services.clock.monotonic_ms() + timeout_ms,

@@ -25,6 +25,7 @@ from odradek.common.config.describe import (
     topic_entries,
 )
 from odradek.common.config.dynamic import ConfigView, ResourceType
+from odradek.common.config.table_groups import CLIENT_METRICS_DEFINITIONS, GROUP_DEFINITIONS
 from odradek.controller.metadata.topic import validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.describe_configs import (
@@ -102,14 +103,10 @@ def _entries(view: ConfigView, resource_type: int, name: str) -> Iterable[Config
         case ResourceType.GROUP:
             if not name:
                 raise _invalid_request("Group name must not be empty")
-            from odradek.common.config.table_groups import GROUP_DEFINITIONS
-
             return group_entries(view, GROUP_DEFINITIONS, view.overrides(resource_type, name))
         case ResourceType.CLIENT_METRICS:
             if not name:
                 raise _invalid_request("Client metrics subscription name must not be empty")
-            from odradek.common.config.table_groups import CLIENT_METRICS_DEFINITIONS
-
             overrides = view.overrides(resource_type, name)
             return other_entries(CLIENT_METRICS_DEFINITIONS, overrides, ConfigSource.DYNAMIC_CLIENT_METRICS_CONFIG)
         case _:

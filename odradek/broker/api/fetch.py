@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Final
 from odradek.broker.replica.delayed_fetch import DelayedFetch, FetchRead
 from odradek.broker.replica.fetch_sessions import ReadableSessions
 from odradek.common.acls import AclOperation, AclResourceType
+from odradek.common.config.table_quorum import RACK_AWARE_SELECTOR
 from odradek.common.context import Reply, RequestContext
 from odradek.common.logging import log
 from odradek.protocol.errors import ErrorCode
@@ -98,7 +99,7 @@ def _throttle(
     services: "FetchServices", context: RequestContext, session: "FetchContext", max_bytes: int
 ) -> "tuple[Callable[[Results], int] | None, int]":
     """Return the function that decides how long to throttle the found results, and the number of bytes to read at most."""
-    from odradek.broker.quotas.client_quota_manager import fetch_response_bytes
+    from odradek.broker.quotas.client_quota_manager import fetch_response_bytes  # 1.0 ms
 
     quota = services.quotas.fetch_quota(context)
     if quota is None:
@@ -109,8 +110,7 @@ def _throttle(
 
 
 def _selector(services: "FetchServices", context: RequestContext, request: FetchRequest) -> "ReplicaSelector | None":
-    from odradek.broker.replica.delayed_fetch import ReplicaSelector
-    from odradek.common.config.table_quorum import RACK_AWARE_SELECTOR
+    from odradek.broker.replica.delayed_fetch import ReplicaSelector  # 0.8 ms
 
     if services.config["replica.selector.class"] != RACK_AWARE_SELECTOR:
         return None
@@ -120,7 +120,7 @@ def _selector(services: "FetchServices", context: RequestContext, request: Fetch
 def _follower_read(
     services: "FetchServices", context: RequestContext, request: FetchRequest, session: "FetchContext", max_bytes: int
 ) -> FetchRead:
-    from odradek.broker.replica.follower_fetch import FollowerFetchRead
+    from odradek.broker.replica.follower_fetch import FollowerFetchRead  # 0.9 ms
 
     state = request.replica_state if context.version >= _REPLICA_STATE else ReplicaState(request.replica_id)
     return FollowerFetchRead(

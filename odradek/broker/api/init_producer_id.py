@@ -69,7 +69,7 @@ def _error(services: "ProducerIdServices", request: InitProducerIdRequest) -> Er
 def _initialize(
     services: "ProducerIdServices", version: int, transactional_id: str, request: InitProducerIdRequest
 ) -> Reply[InitProducerIdResponse]:
-    from odradek.coordinator.transaction.transactions import NO_TIMEOUT_MS, ProducerIdentity
+    from odradek.coordinator.transaction.transactions import NO_TIMEOUT_MS, ProducerIdentity  # 8.5 ms
 
     timeout_ms = NO_TIMEOUT_MS if request.enable2_pc else request.transaction_timeout_ms
     expected = ProducerIdentity(request.producer_id, request.producer_epoch)

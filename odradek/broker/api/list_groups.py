@@ -38,7 +38,7 @@ def _list(services: "SlicedGroupServices", request: ListGroupsRequest) -> "Gener
     runtime = services.groups.runtime
     groups: list[ListedGroup] = []
     # Imported by the first request, like the coordinator.
-    from odradek.coordinator.group.registry import group_filter
+    from odradek.coordinator.group.registry import group_filter  # 3.3 ms
 
     states = group_filter(request.states_filter)
     types = group_filter(request.types_filter)

@@ -41,8 +41,8 @@ def handle(
 def _list(
     services: "TransactionListServices", client: "Session", request: ListTransactionsRequest
 ) -> "Generator[Reply[Any] | None, Any, ListTransactionsResponse]":
-    from odradek.coordinator.transaction.states import STATE_NAMES
-    from odradek.coordinator.transaction.transaction_shard import TransactionFilter
+    from odradek.coordinator.transaction.states import STATE_NAMES  # 8.6 ms
+    from odradek.coordinator.transaction.transaction_shard import TransactionFilter  # 15 ms
 
     by_name = {name: state for state, name in STATE_NAMES.items()}
     states = {by_name[name] for name in request.state_filters if name in by_name}

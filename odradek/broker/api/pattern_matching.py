@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.patterns import InvalidPattern, compile_pattern
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
@@ -34,8 +35,6 @@ def compiled(pattern: str, threads: Inspections, client: object = None) -> Reply
     """Compile a pattern. KafkaError: INVALID_REGULAR_EXPRESSION; NOT_LEADER_OR_FOLLOWER if the broker stops."""
 
     def compile_it(_pause: Callable[[], None]) -> Pattern | KafkaError:
-        from odradek.protocol.patterns import InvalidPattern, compile_pattern
-
         try:
             return compile_pattern(pattern, _LONGEST_PATTERN)
         except InvalidPattern as error:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Generic, TypeVar
+from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from odradek.common.logging import LineLimit, log
 from odradek.controller.metadata.cluster_metadata import PublishingOrder
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 
 
 ShardT = TypeVar("ShardT", bound="CoordinatorShard")
+MadeT_co = TypeVar("MadeT_co", bound="CoordinatorShard", covariant=True)
 
 
 def _log_fault(topic: str, limit: LineLimit, event: str, error: BaseException) -> None:
@@ -43,6 +44,17 @@ def _log_fault(topic: str, limit: LineLimit, event: str, error: BaseException) -
         log.error(event, None, topic=topic, reason=str(error), **extra_fields)
     else:
         log.error(event, error, topic=topic, **extra_fields)
+
+
+class ShardMaker(Protocol[MadeT_co]):
+    """A module of one coordinator that is imported when the coordinator is first needed."""
+
+    def make(self, context: ShardContext) -> MadeT_co:
+        """Create an empty shard."""
+
+    @property
+    def decode(self) -> Callable[[bytes, bytes | None], CoordinatorRecord | None]:
+        """The decoder of the topic's records. It returns None for an unknown version of the key."""
 
 
 class CoordinatorHost(ABC, Generic[ShardT]):
@@ -108,12 +120,8 @@ class CoordinatorHost(ABC, Generic[ShardT]):
         self._is_closed = True
 
     @abstractmethod
-    def _make_shard(self, context: ShardContext) -> ShardT:
-        """Create an empty shard."""
-
-    @abstractmethod
-    def _decoder(self) -> Callable[[bytes, bytes | None], CoordinatorRecord | None]:
-        """Return the function that decodes the topic's records. It returns None for an unknown version of the key."""
+    def _shards(self) -> ShardMaker[ShardT]:
+        """Import the coordinator's packages, and return its maker of shards."""
 
     def _prepare(self, modules: tuple[str, ...]) -> None:
         """Import ``modules``, one in each turn of the loop, then load, unless a request has created the runtime meanwhile."""
@@ -126,16 +134,18 @@ class CoordinatorHost(ABC, Generic[ShardT]):
             self._make_runtime()
 
     def _make_runtime(self) -> CoordinatorRuntime[ShardT]:
+        # 11 ms, and many brokers have no groups and no transactions.
         from odradek.broker.coordination.coordinator_logs import PartitionLogs
         from odradek.coordinator.runtime.runtime import DEFAULT_LOAD_BUFFER_BYTES, CoordinatorRuntime
 
         services = self._services
         about = self._about
+        shards = self._shards()
         runtime = self._runtime = CoordinatorRuntime(
             about.coordinator,
             PartitionLogs(services, about),
-            lambda _, context: self._make_shard(context),
-            self._decoder(),
+            lambda _, context: shards.make(context),
+            shards.decode,
             services.timer,
             on_fault=partial(_log_fault, about.topic, LineLimit(services.timer.clock)),
             load_buffer_bytes=min(about.load_buffer_bytes, DEFAULT_LOAD_BUFFER_BYTES),

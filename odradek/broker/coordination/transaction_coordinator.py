@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Final, Protocol, TypeVar
 
 from odradek.broker.coordination.coordinator_host import CoordinatorHost
 from odradek.broker.coordination.services import CoordinatorTopic
-from odradek.common.logging import log
+from odradek.broker.replica.delayed_produce import DelayedProduce
+from odradek.broker.replica.partition import ALL_IN_SYNC
 from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.reply import Reply
@@ -19,9 +20,9 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
     from odradek.broker.coordination.services import CoordinatorServices
+    from odradek.broker.coordination.transaction_shards import TransactionShards
     from odradek.broker.replica.partition import Partition
-    from odradek.coordinator.runtime.environment import ShardContext
-    from odradek.coordinator.runtime.result import CoordinatorRecord, CoordinatorResult, EndTxnMarker
+    from odradek.coordinator.runtime.result import CoordinatorResult, EndTxnMarker
     from odradek.coordinator.transaction.transaction_shard import TransactionShard
     from odradek.coordinator.transaction.transactions import Transactions
 
@@ -85,6 +86,7 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
             needs_enough_replicas=True,
         )
         super().__init__(services, about)
+        self._made: TransactionShards | None = None
         self._write_group_marker = write_group_marker
         self.others = others
         self._max_settling_ms: int = services.config["add.partitions.to.txn.retry.backoff.max.ms"]
@@ -103,7 +105,7 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
         """
         runtime = self.runtime
         reply = runtime.write(transactional_id, operation)
-        if not reply.done or not isinstance(reply.response, KafkaError) or not _is_unsettled(reply.response):
+        if not reply.done or not isinstance(reply.response, KafkaError) or not self._shards().is_unsettled(reply.response):
             return reply
         settled: Reply[T | KafkaError] = Reply()
         runtime.read(transactional_id, _transactions).decide_when_settled(
@@ -142,9 +144,7 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
         self, transactional_id: str, producer_id: int, producer_epoch: int, partitions: frozenset[tuple[str, int]]
     ) -> Verdicts:
         """Verify many partitions without adding any."""
-        from odradek.coordinator.transaction.transactions import ProducerIdentity
-
-        producer = _new_tuple(ProducerIdentity, (producer_id, producer_epoch))
+        producer = _new_tuple(self._shards().identity, (producer_id, producer_epoch))
         if not transactional_id:
             return dict.fromkeys(partitions, ErrorCode.INVALID_REQUEST)
         try:
@@ -166,9 +166,7 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
 
         ``client_version`` is 2 for a client whose Produce and TxnOffsetCommit add partitions by themselves (KIP-890), else 0.
         """
-        from odradek.coordinator.transaction.transactions import ProducerIdentity
-
-        producer = _new_tuple(ProducerIdentity, (producer_id, producer_epoch))
+        producer = _new_tuple(self._shards().identity, (producer_id, producer_epoch))
         if not transactional_id:
             reply: Reply[ErrorCode] = Reply()
             reply.complete(ErrorCode.INVALID_REQUEST)
@@ -198,9 +196,6 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
 
     def _when_replicated(self, partition: Partition, last_offset: int) -> Reply[KafkaError | None]:
         """Return a Reply for a marker's replication. A marker lost with its leader would leave the transaction open."""
-        from odradek.broker.replica.delayed_produce import DelayedProduce
-        from odradek.broker.replica.partition import ALL_IN_SYNC
-
         reply: Reply[KafkaError | None] = Reply()
 
         def respond(codes: list[ErrorCode]) -> None:
@@ -211,34 +206,13 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
         self._services.produce_purgatory.try_complete_else_watch(waiting, (partition,))
         return reply
 
-    def _decoder(self) -> Callable[[bytes, bytes | None], CoordinatorRecord | None]:
-        from odradek.coordinator.transaction.transaction_shard import decode_transaction_record
+    def _shards(self) -> TransactionShards:
+        if self._made is None:
+            # 16 ms, and only brokers with transactions need it.
+            from odradek.broker.coordination.transaction_shards import TransactionShards
 
-        return decode_transaction_record
-
-    def _make_shard(self, context: ShardContext) -> TransactionShard:
-        from odradek.coordinator.transaction.transaction_shard import TransactionShard
-        from odradek.coordinator.transaction.transactions import TransactionConfig
-
-        config = self._services.config
-        return TransactionShard(
-            context,
-            TransactionConfig(
-                transactional_id_expiration_ms=config["transactional.id.expiration.ms"],
-                abort_timed_out_interval_ms=config["transaction.abort.timed.out.transaction.cleanup.interval.ms"],
-                remove_expired_interval_ms=config["transaction.remove.expired.transaction.cleanup.interval.ms"],
-            ),
-            new_producer_id=self._services.controller.next_producer_id,
-            marker_writer=self,
-            reports=log,
-        )
-
-
-def _is_unsettled(error: KafkaError) -> bool:
-    """Return whether the operation may decide again, after the change of its id that is under way."""
-    from odradek.coordinator.transaction.transactions import ConcurrentTransactions
-
-    return isinstance(error, ConcurrentTransactions)
+            self._made = TransactionShards(self._services, self)
+        return self._made
 
 
 def _transactions(shard: TransactionShard, _committed_offset: int) -> Transactions:

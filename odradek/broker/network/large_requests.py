@@ -21,6 +21,7 @@ from odradek.common.context import CLOSE_CONNECTION, NO_RESPONSE, RequestContext
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.error_codes_in import compile_sliced_error_scan
 from odradek.protocol.errors import ErrorCode, MalformedMessage
+from odradek.protocol.large_messages import ResponseTooLarge, Room, sliced_decoder, sliced_encoder
 from odradek.timing.reply import Reply
 from odradek.timing.slices import LIGHTEST, Slices
 
@@ -135,8 +136,6 @@ class LargeRequests:
         failed: Callable[[RequestContext, Exception], Any],
     ) -> Generator[Reply[Any] | None, Any, Outcome]:
         # Most brokers never need it. The first import takes some milliseconds, and compiling the decoder takes as long again.
-        from odradek.protocol.large_messages import sliced_decoder
-
         yield None
         decode = sliced_decoder(route.api_key, route.version)
         yield None
@@ -169,8 +168,6 @@ class LargeRequests:
         counts: bool = True,
     ) -> Generator[Reply[Any] | None, Any, Outcome]:
         """Encode ``response``. ``counts``: count its error codes."""
-        from odradek.protocol.large_messages import ResponseTooLarge
-
         if response is NO_RESPONSE:
             return []
         if response is CLOSE_CONNECTION:
@@ -200,8 +197,6 @@ class LargeRequests:
         self, route: Route, context: RequestContext, response: Any, most_bytes: int
     ) -> Generator[Reply[Any] | None, Any, Outcome]:
         """Encode a large response in slices. Raises ResponseTooLarge and NoRoom."""
-        from odradek.protocol.large_messages import ResponseTooLarge, Room, sliced_encoder
-
         size = ResponseSize()
         for _ in size.count(response):
             yield None

@@ -163,7 +163,7 @@ def tls_front(
     """Return TLS for the listeners that use it, with their stores loaded; None if none does. Raises InvalidConfig."""
     if not any(protocol in TLS_PROTOCOLS for protocol in security_protocols_of(config, endpoints)):
         return None
-    from odradek.broker.network.tls_connection import TlsFront
+    from odradek.broker.network.tls_connection import TlsFront  # 4.6 ms
 
     return TlsFront(config, endpoints, timer, call_soon)
 
@@ -279,7 +279,7 @@ class ServedListeners:
         names = [each.name for each, protocol in zip(self._endpoints, protocols, strict=True) if protocol in SASL_PROTOCOLS]
         if not names:
             return None
-        from odradek.broker.network.sasl_listeners import SaslListeners
+        from odradek.broker.network.sasl_listeners import SaslListeners  # 14 ms
         from odradek.broker.security.sasl.listeners import SaslServices
         from odradek.broker.security.sasl.scram import new_nonce
 

@@ -216,7 +216,7 @@ class SaslListeners:
             sasl_config = config.sasl_config(name)
             self._listeners[name] = listener = SaslListener(sasl_config, services)
             if listener.signing_keys is not None:
-                from odradek.broker.security.sasl.bearer_configs import load_keys
+                from odradek.broker.security.sasl.bearer_configs import load_keys  # 12 ms
 
                 load_keys(sasl_config, listener.signing_keys)
             self._settings[name] = sasl_config.settings()

@@ -65,7 +65,7 @@ class QuotaSwitch:
         """Return the quota of a consumer's fetch; None while there are no quotas, or for the broker's own fetches."""
         if self.managers is None or context.session.is_own:
             return None
-        from odradek.broker.quotas.throttle_gate import FetchQuota
+        from odradek.broker.quotas.throttle_gate import FetchQuota  # 2.8 ms
 
         return FetchQuota(self.managers, context)
 
@@ -87,7 +87,7 @@ class QuotaSwitch:
             if self._remove_gate is not None and self._gate is not None:
                 self._remove_gate(self._gate)
             return
-        from odradek.broker.quotas.throttle_gate import QuotaManagers, ThrottleGate
+        from odradek.broker.quotas.throttle_gate import QuotaManagers, ThrottleGate  # 2.8 ms
 
         self.managers = QuotaManagers(self._quotas, self._config, self._clock)
         if self._add_gate is not None:

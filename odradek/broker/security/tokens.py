@@ -63,7 +63,7 @@ class NodeCredentials:
         if not tokens.is_enabled:
             return None
         if self._tokens is None:
-            from odradek.broker.security.sasl.scram import TokenCredentials
+            from odradek.broker.security.sasl.scram import TokenCredentials  # 3.7 ms
 
             self._tokens = TokenCredentials(lambda: holder.controller.image.kept.delegation_tokens, tokens.hmac_of)
         return self._tokens.find(token_id, mechanism)

@@ -14,12 +14,13 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
 
-from odradek.broker.telemetry.subscriptions import ClientInstance, Subscription, id_text, requested_metrics, subscription_of
+from odradek.broker.telemetry.subscriptions import ClientInstance, Subscription, requested_metrics, subscription_of
 from odradek.common.logging import log
 from odradek.controller.metadata.image import CLIENT_METRICS_RESOURCE
 from odradek.protocol.compression import GZIP, LZ4, NONE, SNAPPY, ZSTD
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.get_telemetry_subscriptions import GetTelemetrySubscriptionsResponse
+from odradek.protocol.texts import uuid_text
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
@@ -132,7 +133,7 @@ class ClientMetricsManager:
         if code != ErrorCode.NONE or not request.metrics:
             instance.last_error = code
             return code
-        from odradek.broker.telemetry.received import read_push
+        from odradek.broker.telemetry.received import read_push  # 2.2 ms
 
         read = partial(read_push, bytes(request.metrics), request.compression_type)
         take = partial(self._take, context, instance, is_terminating=request.terminating)
@@ -180,7 +181,7 @@ class ClientMetricsManager:
             instance.last_error = code
             self._log_refusal(context, instance, code, metrics.reason)
             return code
-        from odradek.broker.telemetry.received import Push, ReceivedMetrics
+        from odradek.broker.telemetry.received import Push, ReceivedMetrics  # 2.2 ms
 
         self.counts.pushes += 1
         instance.last_error = ErrorCode.NONE
@@ -203,7 +204,7 @@ class ClientMetricsManager:
                 "a client's metrics were refused",
                 peer=f"{host}:{port}",
                 client_id=context.client_id,
-                client_instance_id=id_text(instance.instance_id),
+                client_instance_id=uuid_text(instance.instance_id),
                 error=code.name,
                 reason=reason,
                 **extra_fields,
@@ -252,7 +253,7 @@ class ClientMetricsManager:
         while True:
             # As in Kafka, no id looks like a command line option.
             instance_id = self._surroundings.new_uuid()
-            if instance_id not in self._instances and not id_text(instance_id).startswith("-"):
+            if instance_id not in self._instances and not uuid_text(instance_id).startswith("-"):
                 return instance_id
 
     def _read(self, image: MetadataImage) -> None:
@@ -269,7 +270,7 @@ class ClientMetricsManager:
 def _attributes(context: RequestContext, instance_id: UUID) -> dict[str, str | None]:
     host, port = context.peer
     return {
-        "client_instance_id": id_text(instance_id),
+        "client_instance_id": uuid_text(instance_id),
         "client_id": context.client_id,
         "client_software_name": context.session.client_software_name,
         "client_software_version": context.session.client_software_version,

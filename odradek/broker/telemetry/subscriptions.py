@@ -15,7 +15,6 @@ Sources: ``ClientMetricsManager``, ``ClientMetricsConfigs`` and ``ClientMetricsI
 
 from __future__ import annotations
 
-from base64 import urlsafe_b64encode
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from crc32c import crc32c
@@ -107,11 +106,6 @@ def in_hash_order(names: Iterable[str]) -> tuple[str, ...]:
         return (value ^ value >> 16) & size - 1
 
     return tuple(sorted(distinct, key=bucket))
-
-
-def id_text(instance_id: UUID) -> str:
-    """Return a client instance's id as Kafka writes it: URL-safe base64."""
-    return urlsafe_b64encode(instance_id.bytes).rstrip(b"=").decode()
 
 
 class ClientInstance:

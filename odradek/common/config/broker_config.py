@@ -64,7 +64,7 @@ class BrokerConfig:
         unknown = [name for name in self.static if name not in BROKER_CONFIGS]
         self.warnings: tuple[str, ...] = ()
         if unknown:
-            from odradek.common.config.unknown_keys import warnings
+            from odradek.common.config.unknown_keys import warnings  # 1.1 ms
 
             self.warnings = tuple(warnings(unknown, self._listener_names()))
         # Most topics have the same overrides, or none.

@@ -120,7 +120,7 @@ def third_party_assignors(names: Iterable[str]) -> Mapping[str, Callable[[Any], 
     others = [name for name in names if name not in OWN]
     if not others:
         return {}
-    from importlib.metadata import entry_points
+    from importlib.metadata import entry_points  # 13 ms
 
     registered = entry_points(group=ENTRY_POINTS)
     found = {}

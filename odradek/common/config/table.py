@@ -20,6 +20,7 @@ from odradek.common.config.definitions import (
     Validator,
     Value,
 )
+from odradek.common.config.ignored import IGNORED
 from odradek.common.config.table_groups import QUOTA_SECTIONS, TELEMETRY_SECTIONS
 from odradek.common.config.table_log import (
     CLEANUP_POLICIES,
@@ -255,7 +256,5 @@ def update_mode(name: str) -> str:
     definition = BROKER_CONFIGS.get(name)
     if definition is not None:
         return definition.update_mode
-    from odradek.common.config.ignored import IGNORED
-
     ignored = IGNORED.get(name)
     return CLUSTER_WIDE if ignored is None else ignored.update_mode

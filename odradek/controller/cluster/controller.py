@@ -13,6 +13,7 @@ from uuid import UUID
 from odradek.common.config import BrokerConfig
 from odradek.common.config.dynamic import ConfigView
 from odradek.controller.metadata import decisions
+from odradek.controller.metadata.acls import create_acls, delete_acls
 from odradek.controller.metadata.cluster_view import ClusterView, ensure_brokers_support
 from odradek.controller.metadata.decisions import NewPartitions, NewTopic, Take, TopicResult
 from odradek.controller.metadata.features import (
@@ -27,12 +28,14 @@ from odradek.controller.metadata.metadata_log import MetadataLog
 from odradek.controller.metadata.placement import Placement
 from odradek.controller.metadata.writer import AT_ONCE, Decided, MetadataWriter
 from odradek.protocol.errors import KafkaError
+from odradek.protocol.message_types.unregister_broker import UnregisterBrokerResponse
 from odradek.protocol.metadata_records import (
     ConfigRecord,
     FeatureLevelRecord,
     MetadataRecord,
     RemoveTopicRecord,
 )
+from odradek.protocol.metadata_records.partition_changes import ClearElrRecord
 from odradek.timing.background import Background
 from odradek.timing.clock import Clock
 from odradek.timing.reply import Reply
@@ -56,7 +59,7 @@ if TYPE_CHECKING:
         ListPartitionReassignmentsRequest,
         ListPartitionReassignmentsResponse,
     )
-    from odradek.protocol.message_types.unregister_broker import UnregisterBrokerRequest, UnregisterBrokerResponse
+    from odradek.protocol.message_types.unregister_broker import UnregisterBrokerRequest
 
 PRODUCER_ID_BLOCK_SIZE = 1000
 
@@ -168,8 +171,6 @@ class Controller(MetadataWriter):
             if resource_type != TOPIC_RESOURCE or resource_name in self.image.topics
         ]
         if self.view.has_elr:
-            from odradek.protocol.metadata_records.partition_changes import ClearElrRecord
-
             # A new min.insync.replicas makes the eligible leader replicas obsolete.
             records += [
                 ClearElrRecord(topic_name=resource_name if resource_type == TOPIC_RESOURCE else "")
@@ -180,21 +181,17 @@ class Controller(MetadataWriter):
 
     def create_acls(self, bindings: Iterable["AclBinding"]) -> Reply["Created | KafkaError"]:
         """Create each access control entry separately. Reply with an error for each invalid one, else None."""
-        from odradek.controller.metadata.acls import create_acls
-
         return self._operate_in_slices(create_acls(self.image.kept.acls, bindings, self._new_topic_id))
 
     def delete_acls(self, filters: Sequence["AclFilter"]) -> Reply["Deleted | KafkaError"]:
         """Delete the access control entries that ``filters`` select. Reply with the entries of each filter."""
-        from odradek.controller.metadata.acls import delete_acls
-
         return self._operate_in_slices(delete_acls(self.image.kept.acls, filters))
 
     def alter_user_scram_credentials(
         self, request: "AlterUserScramCredentialsRequest"
     ) -> Reply["list[AlterUserScramCredentialsResult] | KafkaError"]:
         """Set and remove users' SCRAM credentials, each user's separately."""
-        from odradek.controller.metadata.scram_credentials import alter
+        from odradek.controller.metadata.scram_credentials import alter  # 2.4 ms
 
         return self._operate_in_slices(alter(self.image, request))
 
@@ -202,7 +199,7 @@ class Controller(MetadataWriter):
         self, request: "AlterClientQuotasRequest", unknown_hosts: Collection[str] = ()
     ) -> Reply["list[AlteredQuotas] | KafkaError"]:
         """Set and remove client quotas, each entity's separately. ``unknown_hosts`` are names without a host."""
-        from odradek.controller.metadata.client_quota_requests import alter
+        from odradek.controller.metadata.client_quota_requests import alter  # 2.2 ms
 
         def decide() -> Generator[None, None, tuple["list[AlteredQuotas]", Sequence[MetadataRecord]]]:
             results, records = yield from alter(self.image.quotas, request.entries, unknown_hosts)
@@ -236,8 +233,8 @@ class Controller(MetadataWriter):
 
     def elect_leaders(self, request: "ElectLeadersRequest") -> "Reply[ElectLeadersResponse]":
         """Hold preferred or unclean elections (KIP-460)."""
-        from odradek.controller.cluster.reassignments import elect_leaders
-        from odradek.protocol.message_types.elect_leaders import ElectLeadersResponse
+        from odradek.controller.cluster.reassignments import elect_leaders  # 3.7 ms
+        from odradek.protocol.message_types.elect_leaders import ElectLeadersResponse  # comes with it
 
         return self._answered(
             lambda: elect_leaders(self.view, request), as_it_is, lambda error: ElectLeadersResponse(error_code=error.code)
@@ -247,7 +244,7 @@ class Controller(MetadataWriter):
         self, request: "AlterPartitionReassignmentsRequest"
     ) -> "Reply[AlterPartitionReassignmentsResponse]":
         """Move replicas to other brokers (KIP-455), or cancel their moves."""
-        from odradek.controller.cluster.reassignments import alter_reassignments
+        from odradek.controller.cluster.reassignments import alter_reassignments  # 3.7 ms
         from odradek.protocol.message_types.alter_partition_reassignments import AlterPartitionReassignmentsResponse
 
         return self._answered(
@@ -260,7 +257,7 @@ class Controller(MetadataWriter):
         self, request: "ListPartitionReassignmentsRequest"
     ) -> "Reply[ListPartitionReassignmentsResponse]":
         """List the reassignments under way."""
-        from odradek.controller.cluster.reassignments import list_reassignments
+        from odradek.controller.cluster.reassignments import list_reassignments  # 3.7 ms
         from odradek.protocol.message_types.list_partition_reassignments import ListPartitionReassignmentsResponse
 
         return self._answered(
@@ -271,7 +268,6 @@ class Controller(MetadataWriter):
 
     def unregister_broker(self, request: "UnregisterBrokerRequest") -> "Reply[UnregisterBrokerResponse]":
         """Remove a broker from the cluster."""
-        from odradek.protocol.message_types.unregister_broker import UnregisterBrokerResponse
 
         def refuse(error: KafkaError) -> UnregisterBrokerResponse:
             return UnregisterBrokerResponse(error_code=error.code, error_message=error.reason)
@@ -282,7 +278,7 @@ class Controller(MetadataWriter):
 
     def _without_broker(self, broker_id: int) -> Sequence[MetadataRecord]:
         """Return the records that remove a broker. Raises KafkaError."""
-        from odradek.controller.cluster.registration import unregister
+        from odradek.controller.cluster.registration import unregister  # 3.7 ms
 
         return unregister(self.view, broker_id)
 

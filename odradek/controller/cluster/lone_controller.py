@@ -12,6 +12,7 @@ from odradek.common.config import BrokerConfig
 from odradek.common.context import RequestContext
 from odradek.common.logging import log as broker_log
 from odradek.controller.cluster.controller import PRODUCER_ID_BLOCK_SIZE, Controller, decided
+from odradek.controller.cluster.partition_changes import change_of, directories_offline, fence_only, fenced
 from odradek.controller.metadata.auto_topic_creation import internal_topic
 from odradek.controller.metadata.cluster_metadata import ProducerIdManager
 from odradek.controller.metadata.cluster_view import ClusterView, directory_of
@@ -22,7 +23,9 @@ from odradek.controller.metadata.metadata_log import MetadataLog
 from odradek.controller.metadata.topic import INTERNAL_TOPICS, Topic
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records import MetadataRecord, ProducerIdsRecord
+from odradek.protocol.metadata_records.base import NO_LEADER_CHANGE
 from odradek.protocol.metadata_records.nodes import RegisterBrokerRecord
+from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
 from odradek.storage.log.log_config import LogConfig
 from odradek.timing.background import Background
 from odradek.timing.clock import Clock
@@ -68,8 +71,6 @@ class LoneController(Controller):
     def close(self) -> None:
         """Fence the broker until its next start, and close the metadata log."""
         if not self._log.has_failed:
-            from odradek.controller.cluster.partition_changes import fence_only
-
             try:
                 self._log.append([fence_only(self.view.brokers[self.node_id])], now_ms=self.clock.now_ms())
             except KafkaError as error:
@@ -78,8 +79,6 @@ class LoneController(Controller):
 
     def directory_failed(self, directory_id: UUID) -> None:
         """Leave the partitions in a failed directory without a leader."""
-        from odradek.controller.cluster.partition_changes import directories_offline
-
         self._operate(lambda: (None, directories_offline(self.view, self.view.brokers[self.node_id], [directory_id])))
 
     def _usable_brokers(self) -> dict[int, bool]:
@@ -144,8 +143,6 @@ class LoneController(Controller):
             partition = None if topic is None else topic.partitions.get(index)
             if topic is None or partition is None or directory_of(partition, self.node_id) == directory_id:
                 continue
-            from odradek.controller.cluster.partition_changes import change_of
-
             change = change_of(self.view, topic, partition)
             change.directories[self.node_id] = directory_id
             record = change.record()
@@ -166,15 +163,11 @@ class LoneController(Controller):
         brokers = self.view.brokers
         known = brokers.get(self.node_id)
         if known is not None and not set(known.log_dirs) <= set(own.log_dirs):
-            from odradek.controller.cluster.partition_changes import directories_offline
-
             lost = [each for each in known.log_dirs if each not in own.log_dirs]
             self._commit(directories_offline(self.view, known, lost))
         if known is None or not _is_same(known, own):
             self._commit([own._replace(broker_epoch=self._log.end_offset)])
         for broker in [each for each in brokers.values() if each.broker_id != self.node_id and not each.fenced]:
-            from odradek.controller.cluster.partition_changes import fenced
-
             self._commit(fenced(self.view, broker))
         self._commit(list(_led_here(self.view)))
 
@@ -198,9 +191,6 @@ def _led_here(view: ClusterView) -> Iterator[MetadataRecord]:
         is_elected = partition.leader == node_id and partition.isr == (node_id,)
         if is_elected or not view.is_online(partition, node_id):
             continue
-        from odradek.protocol.metadata_records.base import NO_LEADER_CHANGE
-        from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
-
         yield PartitionChangeRecord(
             topic_id=partition.topic_id,
             partition_id=partition.partition_id,

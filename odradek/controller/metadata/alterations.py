@@ -27,6 +27,8 @@ from odradek.common.config.dynamic import (
 )
 from odradek.common.config.listener_config import is_listener_config, listener_key
 from odradek.common.config.table import BROKER_CONFIGS, TOPIC_CONFIGS
+from odradek.controller.metadata.resource_configs import GROUP_CONFIGS as DEFINITIONS
+from odradek.controller.metadata.resource_configs import check_group, check_subscription
 from odradek.controller.metadata.topic import validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.reply import Reply
@@ -122,15 +124,10 @@ def decide(view: ConfigView, alteration: Alteration) -> list[ConfigChange]:
             _check_broker(view, resource_name, wanted, {operation.name for operation in operations})
             _check_exists(view, resource_name)
         case ResourceType.GROUP:
-            from odradek.controller.metadata.resource_configs import GROUP_CONFIGS as DEFINITIONS
-            from odradek.controller.metadata.resource_configs import check_group
-
             current = view.overrides(resource_type, resource_name)
             wanted = _wanted(current, alteration, DEFINITIONS)
             check_group(view.config, resource_name, wanted)
         case ResourceType.CLIENT_METRICS:
-            from odradek.controller.metadata.resource_configs import check_subscription
-
             current = view.overrides(resource_type, resource_name)
             # As in Kafka, nothing can be appended to these: its controller does not know that two of them are lists.
             wanted = _wanted(current, alteration, {})

@@ -13,10 +13,10 @@ Sources: ``ClientQuotasImage`` and the ``DefaultQuotaCallback`` of ``ClientQuota
 
 from collections.abc import Iterator, Mapping
 from ipaddress import IPv6Address, ip_address
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias, TypeVar
+from typing import Final, NamedTuple, TypeAlias, TypeVar
 
-if TYPE_CHECKING:
-    from odradek.protocol.metadata_records.security import ClientQuotaRecord
+from odradek.protocol.metadata_records.security import ClientQuotaRecord
+from odradek.protocol.metadata_records.security import QuotaEntity as RecordEntity
 
 USER: Final = "user"
 CLIENT_ID: Final = "client-id"
@@ -155,10 +155,6 @@ class ClientQuotas:
 
 def quota_record(entity: QuotaEntity, key: str, value: float | None) -> "ClientQuotaRecord":
     """Return the record that sets a quota, or removes it if ``value`` is None. The parts are in Kafka's order."""
-    # Imported here, as a start without quotas does not need these records.
-    from odradek.protocol.metadata_records.security import ClientQuotaRecord
-    from odradek.protocol.metadata_records.security import QuotaEntity as RecordEntity
-
     parts = tuple(RecordEntity(entity_type=kind, entity_name=name) for kind, name in entity.parts)
     return ClientQuotaRecord(entity=parts, key=key, value=0.0 if value is None else value, remove=value is None)
 

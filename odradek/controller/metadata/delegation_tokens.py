@@ -10,7 +10,6 @@ The controller removes expired tokens every ``delegation.token.expiry.check.inte
 
 from __future__ import annotations
 
-import base64
 import hmac
 from typing import TYPE_CHECKING, Final, NoReturn
 
@@ -20,6 +19,7 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.create_delegation_token import CreateDelegationTokenResponse
 from odradek.protocol.message_types.describe_delegation_token import DescribedDelegationToken, DescribedDelegationTokenRenewer
 from odradek.protocol.metadata_records.security import DelegationTokenRecord, RemoveDelegationTokenRecord
+from odradek.protocol.texts import new_uuid_text
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -80,7 +80,7 @@ class DelegationTokens:
             issue_timestamp=now_ms,
             max_timestamp=max_timestamp,
             expiration_timestamp=min(max_timestamp, _sum(now_ms, self._expiry_time_ms)),
-            token_id=_token_id(new_uuid),
+            token_id=new_uuid_text(new_uuid),
         )
         response = naming(record.owner, requester)._replace(
             issue_timestamp_ms=now_ms,
@@ -203,14 +203,6 @@ def naming(owner: str, requester: str) -> CreateDelegationTokenResponse:
         token_requester_principal_type=requester_type,
         token_requester_principal_name=requester_name,
     )
-
-
-def _token_id(new_uuid: Callable[[], UUID]) -> str:
-    """Return a Uuid in Kafka's text form: 22 characters of URL-safe base64 that do not begin with a dash."""
-    while True:
-        text = base64.urlsafe_b64encode(new_uuid().bytes).rstrip(b"=").decode()
-        if not text.startswith("-"):
-            return text
 
 
 def _expiring(token: DelegationTokenRecord, expiry_ms: int) -> DelegationTokenRecord:

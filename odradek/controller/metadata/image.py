@@ -5,11 +5,11 @@ would find. Readers may hold a ``Topic`` only until they await.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import TYPE_CHECKING
 from uuid import UUID
 
 from odradek.controller.metadata.client_quotas import ClientQuotas
 from odradek.controller.metadata.delta import MetadataDelta
+from odradek.controller.metadata.kept_records import KeptRecords
 from odradek.controller.metadata.topic import Topic, has_collision_chars, unify_collision_chars
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.metadata_records import (
@@ -21,9 +21,6 @@ from odradek.protocol.metadata_records import (
     RemoveTopicRecord,
     TopicRecord,
 )
-
-if TYPE_CHECKING:
-    from odradek.controller.metadata.kept_records import KeptRecords
 
 TOPIC_RESOURCE = 2
 BROKER_RESOURCE = 4
@@ -63,8 +60,6 @@ class MetadataImage:
     def kept(self) -> "KeptRecords":
         """Return brokers, controllers, rights, credentials and tokens."""
         if self._kept is None:
-            from odradek.controller.metadata.kept_records import KeptRecords
-
             self._kept = KeptRecords()
         return self._kept
 

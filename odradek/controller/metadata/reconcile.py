@@ -21,6 +21,7 @@ from odradek.controller.metadata.image import MetadataImage
 from odradek.controller.metadata.topic import Topic
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records import PartitionRecord
+from odradek.protocol.texts import uuid_text
 from odradek.storage.directories import checkpoints
 from odradek.storage.directories.data_directory import DataDirectory
 from odradek.storage.directories.log_manager import LogManager
@@ -152,7 +153,7 @@ class Reconciliation:
         assigned = None if is_reserved(found) else found
         directory = None if assigned is None else self._log_manager.directories.with_id(assigned)
         if assigned is not None and directory is None:
-            text = checkpoints.uuid_text(assigned)
+            text = uuid_text(assigned)
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, f"its data directory, with id {text}, is offline or not in log.dirs")
         if not self._is_complete:
             raise KafkaError(

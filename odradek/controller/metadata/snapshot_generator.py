@@ -31,6 +31,7 @@ from odradek.protocol.metadata_records import (
     TopicRecord,
     decode,
 )
+from odradek.protocol.metadata_records.security import UserScramCredentialRecord
 from odradek.storage.filesystem import FileSystem
 from odradek.timing.background import Background
 from odradek.timing.clock import Clock
@@ -59,8 +60,6 @@ def read_bootstrap(file_system: FileSystem, directory: str) -> list[MetadataReco
     """Return the credentials that a new metadata log in ``directory`` begins with. Raises MetadataUnreadable, OSError."""
     if _BOOTSTRAP.name not in file_system.list_dir(directory):
         return []
-    from odradek.protocol.metadata_records.security import UserScramCredentialRecord
-
     files = SnapshotFiles(file_system, directory)
     try:
         found = [

@@ -26,6 +26,7 @@ from odradek.controller.metadata.metadata_log import MetadataBatch, MetadataLog,
 from odradek.controller.metadata.snapshot_generator import SnapshotGenerator
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records import MetadataRecord
+from odradek.protocol.metadata_records.log_control import AbortTransactionRecord
 from odradek.timing.background import Background, InlineBackground
 from odradek.timing.clock import Clock
 from odradek.timing.reply import Reply
@@ -103,8 +104,6 @@ class MetadataWriter:
         if problem is not None:
             raise UnknownFeatureLevel(self._log.path_at(self._log.end_offset), problem)
         if loader.is_in_transaction:
-            from odradek.protocol.metadata_records.log_control import AbortTransactionRecord
-
             reason = "The controller that began the transaction has stopped."
             self._log.append([AbortTransactionRecord(reason=reason)], now_ms=self.clock.now_ms())
         if not self.image.features:

@@ -15,6 +15,16 @@ from odradek.coordinator.group.classic.groups import ClassicGroups, Sessions
 from odradek.coordinator.group.classic.join import join_group
 from odradek.coordinator.group.classic.membership import heartbeat, leave_group, sync_group
 from odradek.coordinator.group.classic.rebalance import expire_member, rebalance_downgraded, shrink_to_capacity
+from odradek.coordinator.group.consumer.describe import describe_consumer_group
+from odradek.coordinator.group.consumer.groups import ConsumerGroups, ConsumerGroupServices, ConsumerSessions
+from odradek.coordinator.group.consumer.heartbeat import heartbeat as consumer_heartbeat
+from odradek.coordinator.group.consumer.leave import begin_sessions, expire_session
+from odradek.coordinator.group.migration.classic_members import (
+    heartbeat_to_consumer_group,
+    join_consumer_group,
+    leave_consumer_group,
+    sync_consumer_group,
+)
 from odradek.coordinator.group.offset_deletion import schedule_expiry
 from odradek.coordinator.group.offsets import CommittedOffsets
 from odradek.coordinator.group.registry import GroupRegistry, describe_group, list_groups
@@ -36,7 +46,6 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.classic.member import JoinReply, SyncReply
     from odradek.coordinator.group.config import GroupConfig, GroupReports, MemberContext
     from odradek.coordinator.group.consumer.group import ConsumerGroup
-    from odradek.coordinator.group.consumer.groups import ConsumerGroups, ConsumerGroupServices
     from odradek.coordinator.group.offsets import OffsetConfig
     from odradek.coordinator.runtime.environment import ShardContext
     from odradek.coordinator.runtime.result import CoordinatorRecord, EndTxnMarker
@@ -99,9 +108,6 @@ class GroupShard:
         return self._consumer
 
     def _make_consumer(self) -> ConsumerGroups:
-        from odradek.coordinator.group.consumer.groups import ConsumerGroups, ConsumerGroupServices, ConsumerSessions
-        from odradek.coordinator.group.consumer.leave import expire_session
-
         services = ConsumerGroupServices() if self._services is None else self._services()
         context = self._context
         groups = self._consumer = ConsumerGroups(
@@ -151,8 +157,6 @@ class GroupShard:
             shrink_to_capacity(self.classic, group)
         if self._consumer is not None:
             # A consumer group that became a classic one must still rebalance if its log ends there.
-            from odradek.coordinator.group.consumer.leave import begin_sessions
-
             begin_sessions(self._consumer)
             for group_id in self._consumer.take_downgraded():
                 rebalance_downgraded(self.classic, group_id)
@@ -172,8 +176,6 @@ class GroupShard:
         # An empty consumer group makes way for a classic one.
         if self._consumer is None or group is None or not group.members:
             return join_group(self.classic, context, request, reply)
-        from odradek.coordinator.group.migration.classic_members import join_consumer_group
-
         return join_consumer_group(self._consumer, group, context, request, reply)
 
     def sync_group(
@@ -183,8 +185,6 @@ class GroupShard:
         group = self._consumer_group(request.group_id)
         if self._consumer is None or group is None:
             return sync_group(self.classic, context, request, reply)
-        from odradek.coordinator.group.migration.classic_members import sync_consumer_group
-
         return sync_consumer_group(self._consumer, group, context, request, reply)
 
     def heartbeat(self, request: HeartbeatRequest) -> CoordinatorResult[HeartbeatResponse]:
@@ -192,8 +192,6 @@ class GroupShard:
         group = self._consumer_group(request.group_id)
         if self._consumer is None or group is None:
             return heartbeat(self.classic, request)
-        from odradek.coordinator.group.migration.classic_members import heartbeat_to_consumer_group
-
         return heartbeat_to_consumer_group(self._consumer, group, request)
 
     def leave_group(self, request: LeaveGroupRequest) -> CoordinatorResult[LeaveGroupResponse]:
@@ -201,8 +199,6 @@ class GroupShard:
         group = self._consumer_group(request.group_id)
         if self._consumer is None or group is None:
             return leave_group(self.classic, request)
-        from odradek.coordinator.group.migration.classic_members import leave_consumer_group
-
         return leave_consumer_group(self._consumer, group, request)
 
     def _consumer_group(self, group_id: str) -> ConsumerGroup | None:
@@ -213,14 +209,10 @@ class GroupShard:
         self, context: MemberContext, request: ConsumerGroupHeartbeatRequest
     ) -> CoordinatorResult[ConsumerGroupHeartbeatResponse]:
         """Handle ConsumerGroupHeartbeat."""
-        from odradek.coordinator.group.consumer.heartbeat import heartbeat as consumer_heartbeat
-
         return consumer_heartbeat(self.consumer, context, request)
 
     def describe_consumer_group(self, group_id: str, committed_offset: int) -> Generator[None, None, DescribedConsumerGroup]:
         """Return the DescribedGroup of ConsumerGroupDescribe, in a generator that pauses after each member."""
-        from odradek.coordinator.group.consumer.describe import describe_consumer_group
-
         return describe_consumer_group(self.consumer, group_id, committed_offset)
 
     def note_topics(self, changed: Iterable[str], *, has_new: bool) -> None:

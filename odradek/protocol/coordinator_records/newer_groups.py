@@ -9,7 +9,6 @@ skipped. Those missing in a record are missing in the dictionary.
 """
 
 import re
-from base64 import b64encode, urlsafe_b64encode
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -29,10 +28,11 @@ from odradek.protocol.coordinator_records.fields import (
 from odradek.protocol.coordinator_records.tables import KEYS, VALUES
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.messages import FieldSpec, Layout, layout_of
+from odradek.protocol.texts import encode_base64, uuid_bytes_text
 from odradek.protocol.varint import read_uvarint
 
 # FieldSpec and Layout are for the pipeline, which imports nothing else from ``protocol``.
-__all__ = ["KINDS", "VALUE_VERSION", "FieldSpec", "Kind", "Layout", "NewerRecord", "decode_newer", "topic_id_text"]
+__all__ = ["KINDS", "VALUE_VERSION", "FieldSpec", "Kind", "Layout", "NewerRecord", "decode_newer"]
 
 VALUE_VERSION: Final = 0
 
@@ -74,14 +74,9 @@ def _read_uint16(data: bytes, position: int) -> tuple[int, int]:
     return int.from_bytes(raw, "big"), end
 
 
-def topic_id_text(raw: bytes) -> str:
-    """Return a topic id as Kafka's tools print it."""
-    return urlsafe_b64encode(raw).decode().rstrip("=")
-
-
 def _read_uuid(data: bytes, position: int) -> tuple[str, int]:
     raw, end = take(data, position, 16)
-    return topic_id_text(raw), end
+    return uuid_bytes_text(raw), end
 
 
 def _read_string(data: bytes, position: int) -> tuple[str, int]:
@@ -91,7 +86,7 @@ def _read_string(data: bytes, position: int) -> tuple[str, int]:
 
 def _read_bytes(data: bytes, position: int) -> tuple[str, int]:
     raw, end = read_compact_bytes(data, position)
-    return b64encode(raw).decode(), end
+    return encode_base64(raw), end
 
 
 _READ: Final[dict[str, Read[Any]]] = {

@@ -12,12 +12,12 @@
 An unreadable file raises ValueError, a missing one FileNotFoundError.
 """
 
-from base64 import urlsafe_b64decode, urlsafe_b64encode
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from sys import intern
 from uuid import UUID
 
+from odradek.protocol.texts import parse_uuid, uuid_text
 from odradek.storage.filesystem import FileSystem
 
 RECOVERY_POINT_FILE = "recovery-point-offset-checkpoint"
@@ -32,7 +32,6 @@ LOCK_FILE = ".lock"
 DELETED_SUFFIX = "-delete"
 FUTURE_SUFFIX = "-future"
 _MAX_NAME_LENGTH = 255
-_UUID_TEXT_LENGTH = 22
 
 
 def deleted_path(directory: str, unique: str) -> str:
@@ -103,26 +102,6 @@ def write_aborted(file_system: FileSystem, path: str, aborted: Aborted) -> None:
         for base_offset, (entries, crc) in segments.items()
     ]
     write_table(file_system, path, lines, durable=False)
-
-
-def uuid_text(value: UUID) -> str:
-    """Return a UUID in Kafka's form: URL-safe base64 without padding, 22 characters."""
-    return urlsafe_b64encode(value.bytes).decode().rstrip("=")
-
-
-def new_uuid_text(new_uuid: Callable[[], UUID]) -> str:
-    """Return the text of a new UUID. As in Kafka it begins with no dash, which Kafka's tools would take for an option."""
-    text = uuid_text(new_uuid())
-    while text.startswith("-"):
-        text = uuid_text(new_uuid())
-    return text
-
-
-def parse_uuid(text: str) -> UUID:
-    """Parse the text form that ``uuid_text`` returns."""
-    if len(text) != _UUID_TEXT_LENGTH:
-        raise ValueError(f"{text!r} is not a UUID in base64")
-    return UUID(bytes=urlsafe_b64decode(text + "=="))
 
 
 def _parse_properties(text: str, separator: str) -> dict[str, str]:

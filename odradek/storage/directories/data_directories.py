@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from sys import intern
 from uuid import UUID
 
+from odradek.protocol.texts import new_uuid_text
 from odradek.storage.directories import checkpoints
 from odradek.storage.directories.data_directory import METADATA_TOPIC, DataDirectory, DirectoryIdentity, Partition
 from odradek.storage.errors import InconsistentDataDirectory
@@ -89,7 +90,7 @@ class DataDirectories:
         """
         try:
             self._attempt_each(lambda directory: directory.take(node_id))
-            agreed = self._agreed_cluster_id(cluster_id) or checkpoints.new_uuid_text(new_uuid)
+            agreed = self._agreed_cluster_id(cluster_id) or new_uuid_text(new_uuid)
             self._ensure_metadata_in_place()
             self._attempt_each(
                 lambda directory: directory.begin(

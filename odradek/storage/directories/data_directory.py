@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from typing import Final, TypeVar
 from uuid import UUID
 
+from odradek.protocol.texts import parse_uuid, uuid_text
 from odradek.storage.directories import checkpoints
 from odradek.storage.errors import DataDirectoryLocked, DiskErrors, InconsistentDataDirectory
 from odradek.storage.filesystem import File, FileSystem, Lock
@@ -176,7 +177,7 @@ def _identity(path: str, found: Mapping[str, str]) -> DirectoryIdentity:
         return DirectoryIdentity(
             cluster_id=found["cluster.id"],
             node_id=int(found["node.id"]),
-            directory_id=checkpoints.parse_uuid(found["directory.id"]),
+            directory_id=parse_uuid(found["directory.id"]),
         )
     except ValueError as error:
         raise InconsistentDataDirectory(f"{path} cannot be used: {error}") from error
@@ -267,7 +268,7 @@ class DataDirectory:
             identity = new_identity()
             properties = (
                 ("cluster.id", identity.cluster_id),
-                ("directory.id", checkpoints.uuid_text(identity.directory_id)),
+                ("directory.id", uuid_text(identity.directory_id)),
                 ("node.id", str(identity.node_id)),
                 ("version", "1"),
             )

@@ -268,8 +268,6 @@ def _produce_answer(request: Request, code: int, means: Means | None) -> Any:
 
 
 def _topic_id(request: Request, key: str | bytes) -> UUID | None:
-    from uuid import UUID
-
     if isinstance(key, bytes):
         return UUID(bytes=key)
     topic = request.core.controller.image.topics.get(key)

@@ -22,6 +22,8 @@ from typing import TYPE_CHECKING, Final, TypedDict
 from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC, INTERNAL_TOPICS, TRANSACTION_STATE_TOPIC
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.messages import messages
+from odradek.testing.faults.request import named_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -160,9 +162,6 @@ def _check_together(words: Mapping[str, object], where: str) -> None:
 
 def _check_can_fire(api_key: ApiKey, words: Mapping[str, object], where: str) -> None:
     """Raise BadRule if the rule could never fire at requests of this API, or would have no effect."""
-    from odradek.protocol.messages import messages
-    from odradek.testing.faults.request import named_by
-
     named = named_by(api_key)
     wrong = next((key for key in ("group", "transactional_id", "topic") if key in words and key not in named), None)
     if wrong is not None:

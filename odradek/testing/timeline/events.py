@@ -15,6 +15,7 @@ from uuid import UUID
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
+from odradek.protocol.texts import uuid_text
 from odradek.testing.timeline.messages import (
     OmittedRecords,
     error_codes,
@@ -22,7 +23,6 @@ from odradek.testing.timeline.messages import (
     record_count,
     request_class,
     to_json,
-    uuid_text,
 )
 
 __tracebackhide__ = True

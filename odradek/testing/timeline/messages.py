@@ -8,7 +8,6 @@ In JSON a struct is an object of its fields, bytes are base64, a UUID is Kafka's
 how to read its value. Missing fields have their defaults; an unknown field is an error. Secrets are left out.
 """
 
-from base64 import b64decode, b64encode, urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache
 from types import NoneType, UnionType
@@ -23,6 +22,7 @@ from odradek.protocol.hidden_fields import SECRETS
 from odradek.protocol.messages import load, messages
 from odradek.protocol.produce_request import ProduceRequest
 from odradek.protocol.record_batch import iter_batches
+from odradek.protocol.texts import decode_base64, encode_base64, parse_uuid, uuid_text
 
 __tracebackhide__ = True
 
@@ -209,7 +209,7 @@ def to_json(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [to_json(inner) for inner in value]
     if isinstance(value, bytes | memoryview):
-        return b64encode(value).decode()
+        return encode_base64(value)
     if isinstance(value, UUID):
         return uuid_text(value)
     return value
@@ -224,11 +224,6 @@ def from_json(message_class: type[Any], value: Any) -> Any:
         raise ValueError(f"not a valid {message_class.__name__}: {error}") from error
 
 
-def uuid_text(value: UUID) -> str:
-    """Return a UUID as Kafka writes it."""
-    return urlsafe_b64encode(value.bytes).decode().rstrip("=")
-
-
 @cache
 def _reader(hint: Any) -> Callable[[Any], Any]:
     """Return the function that reads a value of this type from JSON."""
@@ -241,7 +236,7 @@ def _reader(hint: Any) -> Callable[[Any], Any]:
         read_item = _reader(get_args(hint)[0])
         return lambda value: tuple(read_item(item) for item in value)
     if hint is UUID:
-        return lambda value: UUID(bytes=urlsafe_b64decode(value + "=="))
+        return parse_uuid
     if hint in (int, str, bool, float):
         return lambda value: value
     # Records: bytes, or another sized type.
@@ -260,4 +255,4 @@ def _union_reader(hints: list[Any]) -> Callable[[Any], Any]:
 
 
 def _read_bytes(value: Any) -> bytes | OmittedRecords:
-    return OmittedRecords(**value) if isinstance(value, dict) else b64decode(value, validate=True)
+    return OmittedRecords(**value) if isinstance(value, dict) else decode_base64(value)

@@ -174,7 +174,7 @@ class Timeline:
 
     def html(self) -> str:
         """Return a sequence diagram as a self-contained HTML page."""
-        from odradek.testing.timeline.diagram import page
+        from odradek.testing.timeline.diagram import page  # 2.2 ms
 
         return page(self.events)
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from odradek.broker.telemetry.subscriptions import id_text
 from odradek.common.logging import lines_to
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.texts import uuid_text
 from odradek.testing import SocketlessBroker
 from tests.broker.api.bed import make_broker
 from tests.broker.telemetry.bed import INTERVAL_MS, Client, subscribe, subscribed_broker
@@ -28,7 +28,7 @@ def test_a_client_without_an_id_is_given_one_and_another_one_another(core):
     ids = {Client(core, None, port=port).get().client_instance_id for port in range(5)}
     assert len(ids) == 5
     assert None not in ids
-    assert not any(id_text(each).startswith("-") for each in ids)
+    assert not any(uuid_text(each).startswith("-") for each in ids)
 
 
 @pytest.fixture
@@ -70,7 +70,7 @@ def test_a_subscription_is_gone_with_its_last_config(broker):
 def test_patterns_see_who_the_client_is(core):
     client = Client(core, client_id="app", port=5)
     match = (
-        f"client_instance_id={id_text(client.instance_id)},client_id=app,client_software_name=apache-kafka-java,"
+        f"client_instance_id={uuid_text(client.instance_id)},client_id=app,client_software_name=apache-kafka-java,"
         "client_software_version=4\\.3\\.1,client_source_address=127\\.0\\.0\\.1,client_source_port=5"
     )
     assert not subscribe(core, metrics="m", match=match)

@@ -135,6 +135,6 @@ def test_a_broker_without_groups_does_not_import_the_coordinator():
 
 async def test_what_member_ids_end_in_is_a_random_uuid(start):
     groups = (await start()).groups
-    told = [groups._new_id() for _ in range(100)]
+    told = [groups._shards()._new_id() for _ in range(100)]
     assert [str(UUID(text)) for text in told] == told
     assert {(UUID(text).version, UUID(text).variant) for text in told} == {(4, RFC_4122)}

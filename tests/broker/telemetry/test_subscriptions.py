@@ -4,8 +4,9 @@ from uuid import UUID
 
 import pytest
 
-from odradek.broker.telemetry.subscriptions import id_text, in_hash_order, requested_metrics, subscription_id, subscription_of
+from odradek.broker.telemetry.subscriptions import in_hash_order, requested_metrics, subscription_id, subscription_of
 from odradek.common.config.table_groups import CLIENT_METRICS_DEFINITIONS
+from odradek.protocol.texts import uuid_text
 from tests.cases import each_case
 from tests.project.documents import DOCS, code_blocks, table
 
@@ -91,8 +92,8 @@ def test_names_are_in_the_order_of_their_hashes():
 
 
 def test_an_id_is_written_as_kafka_writes_it():
-    assert id_text(UUID(int=0)) == "A" * 22
-    assert id_text(UUID(int=(1 << 128) - 1)) == "_" * 21 + "w"
+    assert uuid_text(UUID(int=0)) == "A" * 22
+    assert uuid_text(UUID(int=(1 << 128) - 1)) == "_" * 21 + "w"
 
 
 # The examples of docs/telemetry.md.

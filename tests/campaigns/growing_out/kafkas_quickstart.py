@@ -9,7 +9,7 @@ from pathlib import Path
 from uuid import uuid4
 
 from benchmarks.peers import free_ports
-from odradek.storage.directories.checkpoints import new_uuid_text
+from odradek.protocol.texts import new_uuid_text
 from tests.campaigns.growing_out.inventory import Inventory, differences, settled, take_inventory
 from tests.campaigns.growing_out.kept import Kept
 from tests.campaigns.growing_out.processes import KafkaTools, Processes

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from uuid import uuid4
 
 from benchmarks.peers import free_ports, spawn, tail
-from odradek.storage.directories.checkpoints import new_uuid_text
+from odradek.protocol.texts import new_uuid_text
 from tests.campaigns.kafka_tools import jvm
 from tests.campaigns.kafka_tools.kafka_broker import accepts, end_process, until
 from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers

@@ -14,7 +14,7 @@ from uuid import uuid4
 
 from benchmarks.peers import free_ports, spawn, tail
 from odradek.protocol.record_batch import iter_batches
-from odradek.storage.directories.checkpoints import new_uuid_text
+from odradek.protocol.texts import new_uuid_text
 from tests.campaigns.kafka_tools import jvm
 from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S, until
 from tests.campaigns.kafka_tools.kafka_tool import run_tool

@@ -28,8 +28,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from benchmarks.peers import free_ports, server_properties
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.records import read_records
+from odradek.protocol.texts import new_uuid_text
 from odradek.storage.directories import checkpoints
-from odradek.storage.directories.checkpoints import new_uuid_text
 from odradek.storage.directories.log_manager import LogManager
 from odradek.storage.filesystem import RealFileSystem
 from odradek.storage.log.log_config import LogConfig

@@ -11,7 +11,7 @@ from uuid import uuid4
 
 from benchmarks.peers import free_ports
 from odradek.protocol.record_batch import iter_batches
-from odradek.storage.directories.checkpoints import new_uuid_text
+from odradek.protocol.texts import new_uuid_text
 from tests.campaigns.kafka_tools.kafka_broker import end_process
 
 NODE_ID = 1

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from odradek.protocol.record_batch import HEADER_SIZE, MAGIC, read_header
+from odradek.protocol.texts import parse_uuid
 from odradek.storage.directories import checkpoints
 from odradek.storage.directories.data_directories import parse_log_name
 
@@ -130,7 +131,7 @@ class Written:
                 text = operation.data.decode().rpartition(" ")[2].strip()
                 # A partial write has no readable batch.
                 with suppress(ValueError):
-                    self._topic_ids[directory] = checkpoints.parse_uuid(text)
+                    self._topic_ids[directory] = parse_uuid(text)
             elif name.endswith((".log", ".log.cleaned")) and directory in self._topic_ids:
                 log_name = parse_log_name(directory.rpartition("/")[2])
                 # A moving log is copied; its batches were written before.

@@ -11,7 +11,13 @@ from contextlib import suppress
 from typing import Any
 
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.scram import MECHANISMS, ScramMechanism, client_proof, decode_base64, encode_base64, salted_password
+from odradek.protocol.scram import (
+    MECHANISMS,
+    ScramMechanism,
+    client_proof,
+    salted_password,
+)
+from odradek.protocol.texts import decode_base64, encode_base64
 from tests.broker.security.sasl.jwts import message, unsecured
 from tests.campaigns.sasl_differential.brokers import DELAY_MS, PASSWORD, SESSION_MS, WRONG, Listeners
 from tests.raw_client import RawClient, decode_response

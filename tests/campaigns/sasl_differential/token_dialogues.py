@@ -12,7 +12,10 @@ from typing import Any
 from odradek.common.acls import AclOperation, AclPermission, AclResourceType, PatternType
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.client_codecs import response_decoder
-from odradek.protocol.scram import MECHANISMS, encode_base64
+from odradek.protocol.scram import (
+    MECHANISMS,
+)
+from odradek.protocol.texts import encode_base64
 from tests.campaigns.kafka_tools.kafka_broker import until
 from tests.campaigns.sasl_differential.brokers import SECRET_KEY, Listeners
 from tests.campaigns.sasl_differential.dialogues import Talk, final_message, plain

@@ -16,7 +16,7 @@ from odradek.protocol.message_types.create_delegation_token import CreateDelegat
 from odradek.protocol.message_types.describe_cluster import DescribeClusterRequest
 from odradek.protocol.message_types.expire_delegation_token import ExpireDelegationTokenRequest
 from odradek.protocol.message_types.sasl_handshake import SaslHandshakeRequest
-from odradek.protocol.scram import encode_base64
+from odradek.protocol.texts import encode_base64
 from tests.broker_process import BrokerProcess, command_environment
 
 DESCRIBE = Api(ApiKey.DESCRIBE_CLUSTER, 1)

@@ -15,7 +15,7 @@ from odradek.protocol.message_types.describe_delegation_token import DescribeDel
 from odradek.protocol.message_types.expire_delegation_token import ExpireDelegationTokenRequest
 from odradek.protocol.message_types.metadata import MetadataRequest
 from odradek.protocol.message_types.renew_delegation_token import RenewDelegationTokenRequest
-from odradek.protocol.scram import encode_base64
+from odradek.protocol.texts import encode_base64
 from tests.broker_process import BrokerProcess
 from tests.campaigns.kafka_tools.kafka_broker import until
 from tests.controller.cluster.own_clusters import SETTINGS

@@ -35,6 +35,7 @@ from odradek.common.acls import (
     kafkas_name,
 )
 from odradek.common.config.broker_config import BrokerConfig
+from odradek.common.config.table_security import principals
 from odradek.common.context import RequestContext
 from odradek.common.logging import LineLimit, log
 
@@ -247,8 +248,6 @@ def authorization(config: BrokerConfig, clock: "Clock") -> "Authorization | None
     """Make the authorizer that ``authorizer.class.name`` names; None if it names none."""
     if not config["authorizer.class.name"]:
         return None
-    from odradek.common.config.table_security import principals
-
     authorizer = StandardAuthorizer(
         principals(config["super.users"]), allows_without_acls=config["allow.everyone.if.no.acl.found"]
     )

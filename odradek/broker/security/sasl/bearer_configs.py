@@ -137,8 +137,7 @@ def fetch_document(url: str) -> bytes:
 
 def _key(row: Row, algorithm: str) -> PyJWK | None:
     """Return the key for an algorithm; None if it does not fit, such as a key of another curve."""
-    from jwt import PyJWK
-    from jwt.exceptions import PyJWTError
+    from jwt import PyJWK, PyJWTError  # the extra oauthbearer
 
     try:
         return PyJWK(row, algorithm)
@@ -148,8 +147,7 @@ def _key(row: Row, algorithm: str) -> PyJWK | None:
 
 def _parsed(document: bytes) -> list[Row]:
     """Return the usable keys of a JWKS document. Raises ValueError if it has none."""
-    from jwt import PyJWK
-    from jwt.exceptions import PyJWTError
+    from jwt import PyJWK, PyJWTError  # the extra oauthbearer
 
     found = json.loads(document)
     rows: list[Row] = []
@@ -186,8 +184,7 @@ class SignedTokens:
             raise BearerRefused(error, subject_of(parts.claims, self._rules.subject_claim)) from error
 
     def _ensure_signed(self, token: str, parts: ParsedToken) -> None:
-        from jwt import PyJWS
-        from jwt.exceptions import PyJWTError
+        from jwt import PyJWS, PyJWTError  # the extra oauthbearer
 
         algorithm, key_id = parts.header.get("alg"), parts.header.get("kid")
         if not isinstance(algorithm, str) or algorithm == "none" or not parts.is_signed:

@@ -24,14 +24,13 @@ from odradek.broker.security.sasl.mechanism import AuthenticationFailed
 from odradek.protocol.scram import (
     MIN_ITERATIONS,
     ScramMechanism,
-    decode_base64,
-    encode_base64,
     is_proof,
     salted_password,
     server_key,
     server_signature,
     stored_key,
 )
+from odradek.protocol.texts import decode_base64, encode_base64
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -157,7 +157,7 @@ def _pkcs12_key_store(config: ListenerConfig, data: bytes, password: str) -> Key
     store = _pkcs12(config, _KEY_STORE, data, password)
     if store.key is None or store.cert is None:
         raise config.invalid("ssl.keystore.location", "a store with a private key and its certificate")
-    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+    from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat  # 21 ms
 
     key = store.key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()).decode()
     chain = _chain(store.cert.certificate, [each.certificate for each in store.additional_certs])
@@ -234,7 +234,7 @@ def _pkcs12(config: ListenerConfig, store: str, data: bytes, password: str | Non
         kind = config.key(f"{store}.type")
         raise config.invalid(f"{store}.location", f"a JKS or PKCS12 store, or {kind} must be set to the store's type")
     try:
-        from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
+        from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12  # 38 ms
     except ImportError as error:
         command = f"openssl pkcs12 -in {location} -out {location}.pem"
         allowed = f"PEM, unless cryptography is installed (pip install 'odradek[tls]'); convert the store: {command}"
@@ -258,7 +258,7 @@ def _chain(own: Certificate, others: list[Certificate]) -> list[Certificate]:
 
 
 def _pem_of(certificate: Certificate) -> str:
-    from cryptography.hazmat.primitives.serialization import Encoding
+    from cryptography.hazmat.primitives.serialization import Encoding  # 21 ms
 
     return _pem_certificate(certificate.public_bytes(Encoding.DER))
 

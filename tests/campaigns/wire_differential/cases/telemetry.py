@@ -40,9 +40,9 @@ def own_id(number: int) -> UUID:
 
 def base64(number: int) -> str:
     """The same as ``match`` has it."""
-    from odradek.broker.telemetry.subscriptions import id_text
+    from odradek.protocol.texts import uuid_text
 
-    return id_text(own_id(number))
+    return uuid_text(own_id(number))
 
 
 def alter(label: str, configs: list[tuple[str, str | None, int]], name: str = SUBSCRIPTION, version: int = 1) -> Step:

@@ -1,0 +1,132 @@
+"""The shards of the group coordinator: their making, from the broker's configs. Imported with the first group."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+from uuid import UUID
+
+from odradek.broker.coordination.group_topics import ImageTopics
+from odradek.common.config.checks import third_party_assignors
+from odradek.common.logging import log
+from odradek.coordinator.group.assignor.builtin import ASSIGNORS
+from odradek.coordinator.group.assignor.spec import checked
+from odradek.coordinator.group.config import GroupConfig, MigrationPolicy
+from odradek.coordinator.group.consumer.groups import ConsumerGroupConfig, ConsumerGroupServices
+from odradek.coordinator.group.group_shard import GroupShard
+from odradek.coordinator.group.offset_commit import end_transaction
+from odradek.coordinator.group.offset_deletion import delete_offsets_of_topics
+from odradek.coordinator.group.offsets import OffsetConfig
+from odradek.coordinator.runtime.result import decode_group_record
+from odradek.protocol.texts import new_uuid_text
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from odradek.broker.coordination.services import CoordinatorServices
+    from odradek.coordinator.group.assignor.spec import Assign
+    from odradek.coordinator.runtime.environment import ShardContext
+
+_MS_PER_MINUTE: Final = 60_000
+_GROUP_RESOURCE: Final = 32
+# The bits that mark a UUID as random (RFC 9562, version 4), and the mask of their places.
+_UUID_4: Final = 0x4000_8000_0000_0000_0000
+_UUID_MARKS: Final = 0xF000_C000_0000_0000_0000
+
+
+class GroupShards:
+    """Makes the shards of ``__consumer_offsets``, and has the operations on them that are not a handler's."""
+
+    def __init__(self, services: CoordinatorServices) -> None:
+        self.decode = decode_group_record
+        self.end_transaction = end_transaction
+        self.delete_offsets_of_topics = delete_offsets_of_topics
+        self._services = services
+        self._group_configs: GroupConfig | None = None
+        # For groups with overrides. The name "" has the config of all others.
+        self._consumer_configs: dict[str, ConsumerGroupConfig] = {}
+
+    def forget_configs(self) -> None:
+        """Read the configs again when they are next needed: they have changed."""
+        self._group_configs = None
+        self._consumer_configs.clear()
+
+    def make(self, context: ShardContext) -> GroupShard:
+        """Create an empty shard."""
+        config = self._services.config
+        return GroupShard(
+            context,
+            config=self._group_config,
+            reports=log,
+            new_id=self._new_id,
+            offset_config=OffsetConfig(
+                offset_metadata_max_bytes=config["offset.metadata.max.bytes"],
+                offsets_retention_ms=config["offsets.retention.minutes"] * _MS_PER_MINUTE,
+                offsets_retention_check_interval_ms=config["offsets.retention.check.interval.ms"],
+            ),
+            consumer_services=self._consumer_services,
+        )
+
+    def _consumer_services(self) -> ConsumerGroupServices:
+        return ConsumerGroupServices(
+            topics=ImageTopics(self._services),
+            config_of=self._consumer_config_of,
+            run_beside=self._services.run_beside,
+            assignors=self._assignors(),
+            new_id=self._new_consumer_id,
+        )
+
+    def _assignors(self) -> Mapping[str, Assign]:
+        names = self._services.config["group.consumer.assignors"]
+        others = third_party_assignors(names)
+        return {name: ASSIGNORS[name] if name in ASSIGNORS else checked(others[name]) for name in names}
+
+    def _consumer_config_of(self, group_id: str) -> ConsumerGroupConfig:
+        known = self._consumer_configs.get(group_id)
+        if known is None:
+            overrides = self._services.controller.image.configs(_GROUP_RESOURCE, group_id)
+            if overrides:
+                known = self._consumer_configs[group_id] = self._read_consumer_config(overrides)
+            else:
+                known = self._consumer_configs.get("") or self._consumer_configs.setdefault("", self._read_consumer_config({}))
+        return known
+
+    def _read_consumer_config(self, overrides: Mapping[str, str]) -> ConsumerGroupConfig:
+        config = self._services.config
+
+        def own(name: str, default: int) -> int:
+            return int(overrides.get(name, default))
+
+        return ConsumerGroupConfig(
+            session_timeout_ms=own("consumer.session.timeout.ms", config["group.consumer.session.timeout.ms"]),
+            heartbeat_interval_ms=own("consumer.heartbeat.interval.ms", config["group.consumer.heartbeat.interval.ms"]),
+            assignment_interval_ms=own("consumer.assignment.interval.ms", config["group.consumer.assignment.interval.ms"]),
+            regex_refresh_interval_ms=config["group.consumer.regex.refresh.interval.ms"],
+            max_size=config["group.consumer.max.size"],
+            migration_policy=MigrationPolicy(config["group.consumer.migration.policy"].lower()),
+        )
+
+    def _group_config(self) -> GroupConfig:
+        if self._group_configs is None:
+            self._group_configs = self._read_group_config()
+        return self._group_configs
+
+    def _read_group_config(self) -> GroupConfig:
+        config = self._services.config
+        return GroupConfig(
+            group_min_session_timeout_ms=config["group.min.session.timeout.ms"],
+            group_max_session_timeout_ms=config["group.max.session.timeout.ms"],
+            group_initial_rebalance_delay_ms=config["group.initial.rebalance.delay.ms"],
+            group_max_size=config["group.max.size"],
+        )
+
+    def _new_id(self) -> str:
+        digits = f"{self._uuid_bits():032x}"
+        return f"{digits[:8]}-{digits[8:12]}-{digits[12:16]}-{digits[16:20]}-{digits[20:]}"
+
+    def _new_consumer_id(self) -> str:
+        """Return a new member id for a consumer group: a UUID in Kafka's text form."""
+        return new_uuid_text(lambda: UUID(int=self._uuid_bits()))
+
+    def _uuid_bits(self) -> int:
+        # A version 4 UUID as from uuid4, in half the time.
+        return self._services.random.getrandbits(128) & ~_UUID_MARKS | _UUID_4
