@@ -8,6 +8,7 @@ from uuid import UUID
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
 from odradek.protocol.records import Record, build_batch
+from tests.requests import request_of
 
 K = ApiKey
 TOPICS: Final = ("ta", "tb", "tab")
@@ -35,10 +36,10 @@ def some(random: Random, names: tuple[str, ...]) -> list[str]:
 
 
 def plain(**fields: Any) -> Callable[[ApiKey, int, Random], Make]:
-    return lambda api_key, _version, _random: lambda _ids: messages(api_key).request(**fields)
+    return lambda api_key, _version, _random: lambda _ids: request_of(api_key, **fields)
 
 
-def by_names(field: str, struct: str, name: str, names: tuple[str, ...] = NAMES, **others: Any) -> Callable[..., Make]:
+def by_names(field: str, name: str, names: tuple[str, ...] = NAMES, **others: Any) -> Callable[..., Make]:
     """A request about some names, whose partitions are all 0."""
 
     def maker(api_key: ApiKey, _version: int, random: Random) -> Make:
@@ -49,22 +50,9 @@ def by_names(field: str, struct: str, name: str, names: tuple[str, ...] = NAMES,
             if key in messages(api_key).request._fields
         }
         inner = {key: value for key, value in others.items() if key not in top}
-        made = [
-            of(
-                api_key,
-                struct,
-                **{name: each},
-                **{key: value(api_key) if callable(value) else value for key, value in inner.items()},
-            )
-            for each in chosen
-        ]
-        return lambda _ids: messages(api_key).request(**{field: made}, **top)
+        return lambda _ids: request_of(api_key, **{field: [{name: each, **inner} for each in chosen]}, **top)
 
     return maker
-
-
-def partitions(struct: str, **fields: Any) -> Callable[[ApiKey], list[Any]]:
-    return lambda api_key: [of(api_key, struct, **fields)]
 
 
 def strings(field: str, names: tuple[str, ...], **others: Any) -> Callable[..., Make]:
@@ -83,7 +71,7 @@ def of_one(**fields: Any) -> Callable[..., Make]:
     """A request with one group, transactional id and so on."""
 
     def maker(api_key: ApiKey, _version: int, random: Random) -> Make:
-        made = messages(api_key).request(**{key: value(random) if callable(value) else value for key, value in fields.items()})
+        made = request_of(api_key, **{key: value(random) if callable(value) else value for key, value in fields.items()})
         return lambda _ids: made
 
     return maker
@@ -231,16 +219,9 @@ def find_coordinator(api_key: ApiKey, version: int, random: Random) -> Make:
 
 def add_partitions(api_key: ApiKey, version: int, random: Random) -> Make:
     chosen, transactional_id = some(random, NAMES), random.choice(TRANSACTIONAL_IDS)
-    topics = [of(api_key, "AddPartitionsToTxnTopic", name=name, partitions=[0]) for name in chosen]
-    made = of(
-        api_key,
-        "AddPartitionsToTxnTransaction",
-        transactional_id=transactional_id,
-        topics=topics,
-        verify_only=version >= 4,
-        **BOGUS,
-    )
-    return lambda _ids: messages(api_key).request(transactions=[made])
+    topics = [{"name": name, "partitions": [0]} for name in chosen]
+    made = {"transactional_id": transactional_id, "topics": topics, "verify_only": version >= 4, **BOGUS}
+    return lambda _ids: request_of(api_key, transactions=[made])
 
 
 def configs(struct: str, **others: Any) -> Callable[..., Make]:

@@ -29,12 +29,10 @@ from tests.campaigns.acl_differential.makers import (
     fetch,
     find_coordinator,
     metadata,
-    of,
     of_one,
     offset_commit,
     offset_fetch,
     one,
-    partitions,
     plain,
     produce,
     some,
@@ -100,20 +98,14 @@ _ID: Final = one(*TRANSACTIONAL_IDS)
 _MAKERS: Final[dict[ApiKey, tuple[int, int, Callable[[ApiKey, int, Random], Make]]]] = {
     K.PRODUCE: (3, 13, produce),
     K.FETCH: (4, 17, fetch),
-    K.LIST_OFFSETS: (
-        1,
-        9,
-        by_names(
-            "topics", "ListOffsetsTopic", "name", replica_id=-1, partitions=partitions("ListOffsetsPartition", timestamp=-1)
-        ),
-    ),
+    K.LIST_OFFSETS: (1, 9, by_names("topics", "name", replica_id=-1, partitions=[{"timestamp": -1}])),
     K.METADATA: (1, 13, metadata),
     K.OFFSET_COMMIT: (2, 10, offset_commit),
     K.OFFSET_FETCH: (1, 10, offset_fetch),
     K.FIND_COORDINATOR: (0, 6, find_coordinator),
     K.JOIN_GROUP: (5, 9, of_one(group_id=_GROUP, session_timeout_ms=1, protocol_type="consumer")),
     K.HEARTBEAT: (0, 4, of_one(group_id=_GROUP, member_id="m", generation_id=1)),
-    K.LEAVE_GROUP: (0, 2, of_one(group_id=_GROUP, members=[of(K.LEAVE_GROUP, "MemberIdentity", member_id="m")])),
+    K.LEAVE_GROUP: (0, 2, of_one(group_id=_GROUP, members=[{"member_id": "m"}])),
     K.SYNC_GROUP: (
         0,
         5,
@@ -126,132 +118,58 @@ _MAKERS: Final[dict[ApiKey, tuple[int, int, Callable[[ApiKey, int, Random], Make
         7,
         by_names(
             "topics",
-            "CreatableTopic",
             "name",
             ("new1", "new2", "ta", "not a name"),
             num_partitions=1,
             replication_factor=1,
-            timeout_ms=10_000,
+            timeout_ms=10000,
             validate_only=True,
         ),
     ),
     K.DELETE_TOPICS: (1, 6, delete_topics),
-    K.DELETE_RECORDS: (
-        0,
-        2,
-        by_names(
-            "topics", "DeleteRecordsTopic", "name", timeout_ms=1_000, partitions=partitions("DeleteRecordsPartition", offset=0)
-        ),
-    ),
+    K.DELETE_RECORDS: (0, 2, by_names("topics", "name", timeout_ms=1000, partitions=[{"offset": 0}])),
     K.INIT_PRODUCER_ID: (
         0,
         5,
         of_one(
             transactional_id=lambda random: random.choice(("xa", "xb", None)),
-            transaction_timeout_ms=1_000,
+            transaction_timeout_ms=1000,
             producer_id=-1,
             producer_epoch=-1,
         ),
     ),
-    K.OFFSET_FOR_LEADER_EPOCH: (
-        2,
-        4,
-        by_names("topics", "OffsetForLeaderTopic", "topic", replica_id=-1, partitions=partitions("OffsetForLeaderPartition")),
-    ),
+    K.OFFSET_FOR_LEADER_EPOCH: (2, 4, by_names("topics", "topic", replica_id=-1, partitions=[{}])),
     K.ADD_PARTITIONS_TO_TXN: (0, 4, add_partitions),
     K.ADD_OFFSETS_TO_TXN: (0, 4, of_one(transactional_id=_ID, group_id=_GROUP, **BOGUS)),
     K.END_TXN: (0, 4, of_one(transactional_id=_ID, **BOGUS)),
-    K.WRITE_TXN_MARKERS: (
-        1,
-        1,
-        plain(
-            markers=[
-                of(
-                    K.WRITE_TXN_MARKERS,
-                    "WritableTxnMarker",
-                    producer_id=7,
-                    topics=[of(K.WRITE_TXN_MARKERS, "WritableTxnMarkerTopic", name="absent", partition_indexes=[0])],
-                )
-            ]
-        ),
-    ),
+    K.WRITE_TXN_MARKERS: (1, 1, plain(markers=[{"producer_id": 7, "topics": [{"name": "absent", "partition_indexes": [0]}]}])),
     K.TXN_OFFSET_COMMIT: (
         0,
         4,
         by_names(
             "topics",
-            "TxnOffsetCommitRequestTopic",
             "name",
             transactional_id=_ID,
             group_id=_GROUP,
             **BOGUS,
-            partitions=partitions("TxnOffsetCommitRequestPartition", committed_offset=1, committed_metadata=""),
+            partitions=[{"committed_offset": 1, "committed_metadata": ""}],
         ),
     ),
     K.DESCRIBE_ACLS: (1, 3, plain(**_ANY_ACL)),
     K.CREATE_ACLS: (1, 3, plain(creations=[AclCreation(2, "", 3, "User:a", "*", 3, 3)])),
-    K.DELETE_ACLS: (1, 3, plain(filters=[of(K.DELETE_ACLS, "DeleteAclsFilter", principal_filter="User:none", **_ANY_ACL)])),
+    K.DELETE_ACLS: (1, 3, plain(filters=[{"principal_filter": "User:none", **_ANY_ACL}])),
     K.DESCRIBE_CONFIGS: (1, 4, configs("DescribeConfigsResource")),
     K.ALTER_CONFIGS: (0, 2, configs("AlterConfigsResource", validate_only=True)),
     K.INCREMENTAL_ALTER_CONFIGS: (0, 1, configs("AlterConfigsResource", validate_only=True)),
-    K.ALTER_REPLICA_LOG_DIRS: (
-        1,
-        2,
-        plain(
-            dirs=[
-                of(
-                    K.ALTER_REPLICA_LOG_DIRS,
-                    "AlterReplicaLogDir",
-                    path="/none",
-                    topics=[of(K.ALTER_REPLICA_LOG_DIRS, "AlterReplicaLogDirTopic", name="ta", partitions=[0])],
-                )
-            ]
-        ),
-    ),
+    K.ALTER_REPLICA_LOG_DIRS: (1, 2, plain(dirs=[{"path": "/none", "topics": [{"name": "ta", "partitions": [0]}]}])),
     K.DESCRIBE_LOG_DIRS: (1, 4, plain(topics=[])),
-    K.CREATE_PARTITIONS: (
-        0,
-        3,
-        by_names("topics", "CreatePartitionsTopic", "name", count=3, assignments=None, timeout_ms=10_000, validate_only=True),
-    ),
+    K.CREATE_PARTITIONS: (0, 3, by_names("topics", "name", count=3, assignments=None, timeout_ms=10000, validate_only=True)),
     K.DELETE_GROUPS: (0, 2, strings("groups_names", GROUPS)),
-    K.ELECT_LEADERS: (0, 2, plain(topic_partitions=[of(K.ELECT_LEADERS, "TopicPartitions", topic="ta", partitions=[0])])),
-    K.OFFSET_DELETE: (
-        0,
-        0,
-        by_names(
-            "topics", "OffsetDeleteRequestTopic", "name", group_id=_GROUP, partitions=partitions("OffsetDeleteRequestPartition")
-        ),
-    ),
-    K.ALTER_PARTITION_REASSIGNMENTS: (
-        0,
-        1,
-        plain(
-            topics=[
-                of(
-                    K.ALTER_PARTITION_REASSIGNMENTS,
-                    "ReassignableTopic",
-                    name="ta",
-                    partitions=[of(K.ALTER_PARTITION_REASSIGNMENTS, "ReassignablePartition")],
-                )
-            ]
-        ),
-    ),
+    K.ELECT_LEADERS: (0, 2, plain(topic_partitions=[{"topic": "ta", "partitions": [0]}])),
+    K.OFFSET_DELETE: (0, 0, by_names("topics", "name", group_id=_GROUP, partitions=[{}])),
+    K.ALTER_PARTITION_REASSIGNMENTS: (0, 1, plain(topics=[{"name": "ta", "partitions": [{}]}])),
     K.LIST_PARTITION_REASSIGNMENTS: (0, 0, plain(topics=None)),
-    K.DESCRIBE_QUORUM: (
-        0,
-        2,
-        plain(
-            topics=[
-                of(
-                    K.DESCRIBE_QUORUM,
-                    "TopicData",
-                    topic_name="__cluster_metadata",
-                    partitions=[of(K.DESCRIBE_QUORUM, "PartitionData")],
-                )
-            ]
-        ),
-    ),
+    K.DESCRIBE_QUORUM: (0, 2, plain(topics=[{"topic_name": "__cluster_metadata", "partitions": [{}]}])),
     K.UPDATE_FEATURES: (1, 2, plain()),
     K.DESCRIBE_CLIENT_QUOTAS: (0, 1, plain()),
     # One that is removed where none is set.
@@ -260,25 +178,19 @@ _MAKERS: Final[dict[ApiKey, tuple[int, int, Callable[[ApiKey, int, Random], Make
         1,
         plain(
             entries=[
-                of(
-                    K.ALTER_CLIENT_QUOTAS,
-                    "EntryData",
-                    entity=[of(K.ALTER_CLIENT_QUOTAS, "EntityData", entity_type="user", entity_name="nobody")],
-                    ops=[of(K.ALTER_CLIENT_QUOTAS, "OpData", key="producer_byte_rate", remove=True)],
-                )
+                {
+                    "entity": [{"entity_type": "user", "entity_name": "nobody"}],
+                    "ops": [{"key": "producer_byte_rate", "remove": True}],
+                }
             ]
         ),
     ),
-    K.DESCRIBE_USER_SCRAM_CREDENTIALS: (0, 0, plain(users=[of(K.DESCRIBE_USER_SCRAM_CREDENTIALS, "UserName", name="nobody")])),
-    K.ALTER_USER_SCRAM_CREDENTIALS: (
-        0,
-        0,
-        plain(deletions=[of(K.ALTER_USER_SCRAM_CREDENTIALS, "ScramCredentialDeletion", name="nobody", mechanism=1)]),
-    ),
+    K.DESCRIBE_USER_SCRAM_CREDENTIALS: (0, 0, plain(users=[{"name": "nobody"}])),
+    K.ALTER_USER_SCRAM_CREDENTIALS: (0, 0, plain(deletions=[{"name": "nobody", "mechanism": 1}])),
     K.CREATE_DELEGATION_TOKEN: (1, 3, create_token),
     K.DESCRIBE_DELEGATION_TOKEN: (1, 3, plain(owners=None)),
     K.DESCRIBE_CLUSTER: (0, 1, plain(include_cluster_authorized_operations=True)),
-    K.DESCRIBE_PRODUCERS: (0, 0, by_names("topics", "TopicRequest", "name", partition_indexes=[0])),
+    K.DESCRIBE_PRODUCERS: (0, 0, by_names("topics", "name", partition_indexes=[0])),
     K.UNREGISTER_BROKER: (0, 0, plain(broker_id=77)),
     K.ADD_RAFT_VOTER: (0, 1, plain(voter_id=77)),
     K.REMOVE_RAFT_VOTER: (0, 0, plain(voter_id=77)),
@@ -297,6 +209,6 @@ _MAKERS: Final[dict[ApiKey, tuple[int, int, Callable[[ApiKey, int, Random], Make
     ),
     K.CONSUMER_GROUP_DESCRIBE: (0, 1, strings("group_ids", (*GROUPS, "none"))),
     K.LIST_CONFIG_RESOURCES: (1, 1, plain()),
-    K.DESCRIBE_TOPIC_PARTITIONS: (0, 0, by_names("topics", "TopicRequest", "name")),
+    K.DESCRIBE_TOPIC_PARTITIONS: (0, 0, by_names("topics", "name")),
 }
 MADE: Final = frozenset(_MAKERS)

@@ -10,23 +10,16 @@ from odradek.broker.security.acl.rules import allow_all
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
-from odradek.testing.timeline.messages import from_json
 from odradek.timing.reply import Reply
 from tests.broker.api.acl_requests import creation, wanted
 from tests.broker.security.acl.bed import DENIED, OPEN, Secured, batch, codes_in
 from tests.cases import each_case
+from tests.requests import fields_of
 
 TOPIC, GROUP, ID, CLUSTER = (
     ErrorCode[f"{kind}_AUTHORIZATION_FAILED"] for kind in ("TOPIC", "GROUP", "TRANSACTIONAL_ID", "CLUSTER")
 )
 ALL_OF_CLUSTER = "CLUSTER kafka-cluster"
-
-
-def fields_of(api_key, fields):
-    """A request's fields: dictionaries as its structs."""
-    structs = {name: value for name, value in fields.items() if isinstance(value, list) and value and isinstance(value[0], dict)}
-    made = from_json(messages(api_key).request, structs)
-    return fields | {name: getattr(made, name) for name in structs}
 
 
 K = ApiKey
