@@ -1,4 +1,4 @@
-"""What the page changes, by Kafka's protocol, with the rights of its user.
+"""The changes that the page makes, by Kafka's protocol, with the rights of its user.
 
 Each function returns a plain result, or raises ActionFailed with one line for people.
 """
@@ -45,7 +45,7 @@ class NewOffset:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where offsets go: exactly one field is set.
+    """The place where offsets go: exactly one field is set.
 
     ``offset``: to this one. ``shift``: by so many. ``timestamp_ms``: to the first record at or after it. ``place``: "start"
     or "end". An offset outside of the log becomes the nearer end of the log.

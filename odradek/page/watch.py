@@ -5,13 +5,104 @@ It is a gate before all others, so it sees what clients send and receive. Withou
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from odradek.common.context import CLOSE_CONNECTION
+from odradek.page.meter import Meter
+from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.error_codes_in import ErrorScan, compile_error_scan
+from odradek.protocol.errors import ErrorCode
+from odradek.testing.asking import PEER
+from odradek.testing.timeline.live import LiveTimeline
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from odradek.broker.start.server import Broker as BrokerCore
+    from odradek.common.context import RequestContext, Session
     from odradek.testing.listening import ListeningBroker
 
 # The client id of the page's own connections. The watch leaves out their requests.
 PAGE_CLIENT_ID: Final = "odradek-page"
+# The events that the page's timeline keeps.
+TIMELINE_EVENTS: Final = 2_000
+# The error of a client whose connection was closed in place of an answer.
+CLOSED: Final = "connection closed"
+_MOST_CLIENTS: Final = 2_000
+_MOST_ERRORS: Final = 1_000
+# Requests that change nothing that a page shows.
+_LOOKS: Final = frozenset(
+    {
+        *(ApiKey.FETCH, ApiKey.LIST_OFFSETS, ApiKey.METADATA, ApiKey.OFFSET_FETCH, ApiKey.FIND_COORDINATOR, ApiKey.HEARTBEAT),
+        *(ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE, ApiKey.OFFSET_FOR_LEADER_EPOCH),
+        *(key for key in ApiKey if key.name.startswith(("DESCRIBE_", "LIST_", "GET_"))),
+    }
+)
+
+
+def error_name(code: int) -> str:
+    """Return the name of an error code."""
+    try:
+        return ErrorCode(code).name
+    except ValueError:
+        return f"error code {code}"
+
+
+class ClientKey(NamedTuple):
+    """A client, as its requests name it."""
+
+    client_id: str
+    host: str
+    user: str
+
+
+class ApiTally:
+    """The requests of a client to one API. It receives the error codes of the answers."""
+
+    __slots__ = ("errors", "longest_ms", "requests", "throttle_ms", "took_ms")
+
+    def __init__(self) -> None:
+        self.requests = 0
+        self.errors: dict[str, int] = {}
+        self.took_ms = 0.0
+        self.longest_ms = 0.0
+        self.throttle_ms = 0
+
+    def note_error(self, code: int) -> None:
+        """Count an error code in an answer."""
+        name = error_name(code)
+        self.errors[name] = self.errors.get(name, 0) + 1
+
+
+class ClientTally:
+    """The requests of a client. Times are the broker's, in ms since the epoch."""
+
+    __slots__ = ("apis", "first_ms", "last_ms", "software", "version")
+
+    def __init__(self, now_ms: int) -> None:
+        self.software = ""
+        self.version = ""
+        self.first_ms = self.last_ms = now_ms
+        self.apis: dict[ApiKey, ApiTally] = {}
+
+
+class ErrorTally:
+    """An error that a client was told: how often, and when last."""
+
+    __slots__ = ("at_ms", "count")
+
+    def __init__(self) -> None:
+        self.count = 0
+        self.at_ms = 0
+
+
+class PageTimeline(LiveTimeline):
+    """A timeline without the page's own requests."""
+
+    def admit(self, context: RequestContext, request: Any) -> None:  # noqa: ANN401  any API's message
+        """Record the request of a client, and admit it."""
+        if context.client_id != PAGE_CLIENT_ID:
+            super().admit(context, request)
 
 
 class Watch:
@@ -22,25 +113,143 @@ class Watch:
     """
 
     def __init__(self, broker: ListeningBroker) -> None:
-        raise NotImplementedError
+        self._broker = broker
+        self._viewers = 0
+        self._request_viewers = 0
+        self._changes = 0
+        self._core: BrokerCore | None = None
+        self._open: dict[int, tuple[RequestContext, float]] = {}
+        self._scans: dict[ApiKey, ErrorScan] = {}
+        self.timeline = PageTimeline(broker)
+        self.meter = Meter()
+        self.clients: dict[ClientKey, ClientTally] = {}
+        # By API, error, client id and host; the latest is last.
+        self.errors: dict[tuple[ApiKey, str, str, str], ErrorTally] = {}
+        self._client_ids: dict[Session, str] = {}
 
     @property
     def changes(self) -> int:
-        """The number of requests that may have changed something, since the watch was made. Equal numbers: nothing new."""
-        raise NotImplementedError
+        """The number of events that may have changed something, since the watch was made. Equal numbers: nothing new."""
+        connections = self._broker.core.connections if self._broker.is_running else None
+        # Each connection counts twice: when it comes, and when it goes.
+        return self._changes + (0 if connections is None else 2 * connections.accepted - len(connections))
 
     def enter(self) -> None:
         """Count one more viewer. The first one starts the watch."""
-        raise NotImplementedError
+        self._viewers += 1
+        if self._viewers == 1:
+            self._broker.add_gate(self, first=True)
+            self._broker.line_watchers.append(self._note_line)
 
     def leave(self) -> None:
         """Count one viewer less. The last one stops the watch; its counts stay."""
-        raise NotImplementedError
+        self._viewers -= 1
+        if not self._viewers:
+            self._broker.remove_gate(self)
+            self._broker.line_watchers.remove(self._note_line)
+            self._open.clear()
+            self._client_ids.clear()
 
     def enter_requests(self) -> None:
         """Count one more viewer of requests. The first one starts the timeline."""
-        raise NotImplementedError
+        self._request_viewers += 1
+        if self._request_viewers == 1:
+            self.timeline.start(limit=TIMELINE_EVENTS, records=False)
+            self._broker.line_watchers.append(self.timeline.note_line)
 
     def leave_requests(self) -> None:
         """Count one viewer of requests less. The last one stops the timeline."""
-        raise NotImplementedError
+        self._request_viewers -= 1
+        if not self._request_viewers:
+            self.timeline.stop()
+            self._broker.line_watchers.remove(self.timeline.note_line)
+
+    def client_id(self, session: Session) -> str | None:
+        """Return the client id of a connection; None if it has sent no request while somebody watched."""
+        return self._client_ids.get(session)
+
+    def admit(self, context: RequestContext, request: object) -> None:
+        """Count the request, and admit it."""
+        del request
+        session = context.session
+        if self._core is not self._broker.core:
+            # Requests of a process that was killed have no answer.
+            self._core = self._broker.core
+            self._open.clear()
+            self._client_ids.clear()
+        if session.peer == PEER:
+            return
+        client_id = context.client_id or ""
+        if session not in self._client_ids:
+            self._note_session(session, client_id)
+        if client_id != PAGE_CLIENT_ID:
+            self._open[id(context)] = (context, self._broker.clock.monotonic_ms())
+
+    def release(self, context: RequestContext, response: Any) -> Any:  # noqa: ANN401  any API's message
+        """Count the answer, and release it."""
+        key = context.api_key
+        if key not in _LOOKS:
+            self._changes += 1
+        begun = self._open.pop(id(context), None)
+        if begun is None:
+            return response
+        client = self._client(context)
+        tally = client.apis.get(key)
+        if tally is None:
+            tally = client.apis[key] = ApiTally()
+        took_ms = self._broker.clock.monotonic_ms() - begun[1]
+        tally.requests += 1
+        tally.took_ms += took_ms
+        tally.longest_ms = max(tally.longest_ms, took_ms)
+        if response is CLOSE_CONNECTION:
+            self._note_errors(context, tally, {CLOSED: 1})
+        elif isinstance(response, tuple):
+            tally.throttle_ms += getattr(response, "throttle_time_ms", 0)
+            self._scan(context, tally, response)
+        return response
+
+    def _client(self, context: RequestContext) -> ClientTally:
+        session, now_ms = context.session, self._broker.clock.now_ms()
+        key = ClientKey(context.client_id or "", session.peer[0], session.principal)
+        client = self.clients.get(key)
+        if client is None:
+            if len(self.clients) >= _MOST_CLIENTS:
+                del self.clients[next(iter(self.clients))]
+            client = self.clients[key] = ClientTally(now_ms)
+        client.last_ms = now_ms
+        client.software = session.client_software_name or client.software
+        client.version = session.client_software_version or client.version
+        return client
+
+    def _scan(self, context: RequestContext, tally: ApiTally, response: object) -> None:
+        """Note the error codes in an answer."""
+        scan = self._scans.get(context.api_key)
+        if scan is None:
+            scan = self._scans[context.api_key] = compile_error_scan(context.api_key)
+        found = ApiTally()
+        scan(response, found)
+        if found.errors:
+            self._note_errors(context, tally, found.errors)
+
+    def _note_errors(self, context: RequestContext, tally: ApiTally, errors: Mapping[str, int]) -> None:
+        for error, count in errors.items():
+            tally.errors[error] = tally.errors.get(error, 0) + count
+            key = context.api_key, error, context.client_id or "", context.peer[0]
+            told = self.errors.pop(key, None) or ErrorTally()
+            if len(self.errors) >= _MOST_ERRORS:
+                del self.errors[next(iter(self.errors))]
+            self.errors[key] = told
+            told.count += count
+            told.at_ms = self._broker.clock.now_ms()
+
+    def _note_session(self, session: Session, client_id: str) -> None:
+        connections = self._broker.core.connections
+        if len(self._client_ids) >= _MOST_CLIENTS:
+            still_open = {connection.session for connection in connections or ()}
+            self._client_ids = {each: name for each, name in self._client_ids.items() if each in still_open}
+        self._client_ids[session] = client_id
+
+    def _note_line(self, event: str, fields: Mapping[str, object]) -> None:
+        del event
+        if "group" in fields or "transactional_id" in fields or "topic" in fields:
+            self._changes += 1

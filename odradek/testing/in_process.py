@@ -63,11 +63,12 @@ class NotRunning(RuntimeError):
 
 
 class LogLine(NamedTuple):
-    """A line of the broker's log; ``level`` is "info", "warning" or "error"."""
+    """A line of the broker's log; ``level`` is "info", "warning" or "error", ``at_ms`` the broker's time."""
 
     level: str
     event: str
     fields: Mapping[str, object]
+    at_ms: int = 0
 
     def __str__(self) -> str:
         fields = {name: value for name, value in self.fields.items() if name != _EXCEPTION}
@@ -326,7 +327,7 @@ class InProcessBroker:
                 return ThreadedBackground()
 
     def _note(self, level: str, event: str, fields: Mapping[str, object]) -> None:
-        line = LogLine(level, event, fields)
+        line = LogLine(level, event, fields, self.clock.now_ms())
         self.lines.append(line)
         if self._on_line is not None:
             self._on_line(line)

@@ -98,6 +98,8 @@ class ListeningBroker(InProcessBroker):
         self._address = ""
         # The clients' requests and their answers.
         self.timeline = LiveTimeline(self)
+        # Called with the event and the fields of each line of the log.
+        self.line_watchers: list[Callable[[str, Mapping[str, object]], object]] = [self.timeline.note_line]
         if timeline:
             self.timeline.start()
         self._restarting: asyncio.Task[None] | None = None
@@ -375,7 +377,8 @@ class ListeningBroker(InProcessBroker):
 
     def _note(self, level: str, event: str, fields: Mapping[str, object]) -> None:
         super()._note(level, event, fields)
-        self.timeline.note_line(event, fields)
+        for watch in self.line_watchers:
+            watch(event, fields)
 
     def _abandon(self, core: BrokerCore) -> None:
         self._serve(None)

@@ -138,7 +138,7 @@ class BrokerSharing:
         found = attrgetter(path)(self._broker.in_namespace(namespace))
         if path == "log":
             # An exception may not be picklable.
-            return _VALUE, [LogLine(line.level, str(line), {}) for line in found]
+            return _VALUE, [LogLine(line.level, str(line), {}, line.at_ms) for line in found]
         if arguments is not None:
             return _VALUE, found(*arguments, **named)
         if isinstance(found, ThreadedClock):

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-# Of a field, at most so many bytes are shown.
+# The most bytes of a field that are shown.
 SHOWN_BYTES: Final = 64 * 1024
 
 

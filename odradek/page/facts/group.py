@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final
 if TYPE_CHECKING:
     from odradek.page.facts.source import Source
 
-# Of a partition, at most so many batches are counted for the lag in records.
+# The most batches of a partition that are counted for the lag in records.
 MOST_BATCHES: Final = 20_000
 MOST_REBALANCES: Final = 50
 

@@ -104,7 +104,7 @@ class RecordPage:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What to look for: a text, in any case, in these fields. ``in_headers`` is about names and values."""
+    """A text to look for, in any case, in these fields. ``in_headers`` is about names and values."""
 
     text: str
     in_key: bool = True

@@ -45,7 +45,7 @@ class TimelineRow:
 
 @dataclass(frozen=True, slots=True)
 class TimelineRows:
-    """Rows in order. ``last`` is the place of the last one: give it as ``after`` to get the next. ``lost``: older ones are gone."""
+    """Rows in order. ``last`` is the place of the last one, to be given as ``after``. ``lost``: older rows are gone."""
 
     rows: tuple[TimelineRow, ...]
     lifelines: tuple[Lifeline, ...]

@@ -87,7 +87,7 @@ class SegmentRow:
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """What compaction has done to this broker's replica. ``cleaned_offset`` is the end of the last clean, None before the first.
+    """The work of compaction on this broker's replica. ``cleaned_offset`` is the end of the last clean, None before the first.
 
     ``removed`` is the number of offsets without a record in the part scanned up to ``removed_up_to``; markers count as records.
     ``dirty_bytes`` wait for the next clean, which is due at ``min_dirty_ratio``. ``failed``: the cleaner has given up.

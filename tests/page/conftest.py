@@ -1,0 +1,69 @@
+"""A broker of the test kit, with what a page asks it by, and real clients on the same loop."""
+
+import asyncio
+from contextlib import asynccontextmanager
+
+import pytest
+from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
+
+from odradek.client.cluster_client import open_cluster
+from odradek.page.facts.source import Source
+from odradek.page.watch import PAGE_CLIENT_ID, Watch
+from odradek.testing import Broker
+
+
+def address_of(broker):
+    host, _, port = broker.bootstrap_servers.rpartition(":")
+    return host, int(port)
+
+
+@asynccontextmanager
+async def page_of(broker, login=None):
+    """What one user's page asks by, while somebody looks at it."""
+    watch = Watch(broker)
+    watch.enter()
+    async with open_cluster([address_of(broker)], PAGE_CLIENT_ID, login=login) as cluster:
+        yield Source(cluster, broker, watch)
+    watch.leave()
+
+
+@pytest.fixture
+async def broker():
+    async with Broker(configs={"group.initial.rebalance.delay.ms": 0}) as broker:
+        yield broker
+
+
+@pytest.fixture
+async def source(broker):
+    async with page_of(broker) as source:
+        yield source
+
+
+@asynccontextmanager
+async def producing(broker, **settings):
+    producer = AIOKafkaProducer(bootstrap_servers=broker.bootstrap_servers, **settings)
+    await producer.start()
+    try:
+        yield producer
+    finally:
+        await producer.stop()
+
+
+@asynccontextmanager
+async def consuming(broker, *topics, **settings):
+    consumer = AIOKafkaConsumer(
+        *topics, bootstrap_servers=broker.bootstrap_servers, auto_offset_reset="earliest", enable_auto_commit=False, **settings
+    )
+    await consumer.start()
+    try:
+        yield consumer
+    finally:
+        await consumer.stop()
+
+
+async def until(condition, within_s=10.0):
+    """Return what ``condition`` returns once that is true."""
+    async with asyncio.timeout(within_s):
+        while not (found := await condition()):  # noqa: ASYNC110  nobody tells when it has become true
+            await asyncio.sleep(0.01)
+    return found
