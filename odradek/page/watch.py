@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from odradek.common.context import CLOSE_CONNECTION
+from odradek.page.counting import RecordCounts
 from odradek.page.meter import Meter
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.error_codes_in import ErrorScan, compile_error_scan
@@ -122,6 +123,7 @@ class Watch:
         self._scans: dict[ApiKey, ErrorScan] = {}
         self.timeline = PageTimeline(broker)
         self.meter = Meter()
+        self.counts = RecordCounts()
         self.clients: dict[ClientKey, ClientTally] = {}
         # By API, error, client id and host; the latest is last.
         self.errors: dict[tuple[ApiKey, str, str, str], ErrorTally] = {}

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from odradek.page.facts.connections import ClientRow, ToldError
     from odradek.page.facts.source import Partition, Rights, Source
+    from odradek.protocol.message_types.describe_log_dirs import DescribableLogDirTopic
     from odradek.protocol.message_types.metadata import MetadataResponse, MetadataResponseBroker, MetadataResponseTopic
 
 # Rows of each table. Further ones are counted.
@@ -149,9 +150,9 @@ def hides(source: Source, user: Rights, known: MetadataResponse) -> bool:
     return user.has_acls and (not user.sees_cluster or len(known.topics) < len(source.core.controller.image.topics))
 
 
-async def disks_of(source: Source, nodes: Iterable[int]) -> Disks:
-    """Return the disks of these brokers. A broker that refuses, or does not answer, is absent."""
-    answers, _ = await ask_nodes(source, DESCRIBE_LOG_DIRS, dict.fromkeys(nodes, DescribeLogDirsRequest(topics=None)))
+async def disks_of(source: Source, nodes: Iterable[int], topics: Sequence[DescribableLogDirTopic] | None = None) -> Disks:
+    """Return the disks of these brokers, with all or these topics. A broker that refuses, or does not answer, is absent."""
+    answers, _ = await ask_nodes(source, DESCRIBE_LOG_DIRS, dict.fromkeys(nodes, DescribeLogDirsRequest(topics=topics)))
     found = Disks({}, {}, {})
     for node_id, answer in answers.items():
         if answer.error_code:

@@ -2,11 +2,33 @@
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from odradek.client.admin_apis import DESCRIBE_CONFIGS
+from odradek.client.api import ClientError
+from odradek.client.apis import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from odradek.common.config.dynamic import ResourceType
+from odradek.page.facts.overview import disks_of
+from odradek.page.facts.source import Missing, Unavailable, described_topic, leaders_of, list_offsets
+from odradek.protocol.errors import KafkaError
+from odradek.protocol.message_types.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
+from odradek.protocol.message_types.describe_log_dirs import DescribableLogDirTopic
+from odradek.storage.cleaning.candidates import look_at
 
 if TYPE_CHECKING:
-    from odradek.page.facts.source import Source
+    from odradek.broker.replica.partition import Partition as Replica
+    from odradek.page.facts.source import Partition, Source
+    from odradek.protocol.message_types.describe_configs import DescribeConfigsResourceResult
+    from odradek.protocol.message_types.metadata import MetadataResponsePartition
+    from odradek.storage.log.log import Log
+    from odradek.storage.log.segment import Segment
+
+_TOPIC_SOURCE: Final = 1
+_SOURCES: Final = {_TOPIC_SOURCE: "topic", 2: "broker", 3: "cluster", 4: "file", 5: "default"}
+# The most batches that one look counts for ``Compaction.removed``. The next look goes on.
+_MOST_BATCHES: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,18 +149,168 @@ class IndexEntry:
     value: int
 
 
+@dataclass(frozen=True, slots=True)
+class _Offsets:
+    """The offsets of a topic's partitions, as far as their leaders give them."""
+
+    starts: dict[Partition, int]
+    ends: dict[Partition, int]
+    stable: dict[Partition, int]
+    sizes: dict[Partition, dict[int, int]]
+
+
 async def topic(source: Source, name: str) -> TopicFacts:
-    """Return a topic. Raises Missing, Unavailable."""
-    raise NotImplementedError
+    """Return a topic. Raises Missing, Denied, Unavailable."""
+    found = await described_topic(source, name)
+    leaders = leaders_of([found])
+    asked = [DescribableLogDirTopic(topic=name, partitions=[index for _, index in leaders])]
+    starts, ends, stable, disks, configs = await asyncio.gather(
+        list_offsets(source, dict.fromkeys(leaders, EARLIEST_TIMESTAMP), leaders),
+        list_offsets(source, dict.fromkeys(leaders, LATEST_TIMESTAMP), leaders),
+        list_offsets(source, dict.fromkeys(leaders, LATEST_TIMESTAMP), leaders, is_committed=True),
+        disks_of(source, {leader for leader in leaders.values() if leader >= 0}, asked),
+        _configs(source, name),
+    )
+    offsets = _Offsets(starts, ends, stable, disks.replicas)
+    return TopicFacts(
+        name=name,
+        topic_id=str(found.topic_id or ""),
+        is_internal=found.is_internal,
+        is_compacted=any(row.name == "cleanup.policy" and "compact" in (row.value or "") for row in configs or ()),
+        partitions=tuple(
+            _partition(source, name, each, offsets) for each in sorted(found.partitions, key=lambda one: one.partition_index)
+        ),
+        configs=tuple(configs or ()),
+        this_broker=source.core.node_id,
+        is_partial=configs is None or not disks.logs,
+    )
+
+
+def _partition(source: Source, name: str, found: MetadataResponsePartition, offsets: _Offsets) -> PartitionRow:
+    key = name, int(found.partition_index)
+    leader = int(found.leader_id)
+    return PartitionRow(
+        partition=key[1],
+        leader=leader if leader >= 0 else None,
+        leader_epoch=found.leader_epoch,
+        replicas=tuple(map(int, found.replica_nodes)),
+        in_sync=tuple(map(int, found.isr_nodes)),
+        offline=tuple(map(int, found.offline_replicas)),
+        start_offset=offsets.starts.get(key),
+        end_offset=offsets.ends.get(key),
+        last_stable_offset=offsets.stable.get(key),
+        size_bytes=offsets.sizes.get(key, {}).get(leader),
+        is_here=source.core.partitions.get(*key) is not None,
+    )
+
+
+async def _configs(source: Source, name: str) -> list[ConfigRow] | None:
+    """Return a topic's configs; None if the user may not see them, or nobody answers."""
+    resource = DescribeConfigsResource(resource_type=ResourceType.TOPIC, resource_name=name, configuration_keys=None)
+    request = DescribeConfigsRequest(resources=[resource], include_synonyms=True, include_documentation=True)
+    try:
+        [answer] = (await source.cluster.ask(DESCRIBE_CONFIGS, request)).results
+    except ClientError:
+        return None
+    return None if answer.error_code else sorted(map(_config, answer.configs), key=lambda row: row.name)
+
+
+def _config(found: DescribeConfigsResourceResult) -> ConfigRow:
+    others = [each for each in found.synonyms if each.source != _TOPIC_SOURCE]
+    return ConfigRow(
+        name=found.name,
+        value=found.value,
+        source=_SOURCES.get(found.config_source, "unknown"),
+        default=others[0].value if others else None,
+        is_read_only=found.read_only,
+        is_sensitive=found.is_sensitive,
+        documentation=found.documentation or "",
+    )
 
 
 async def segments(source: Source, name: str, partition: int) -> SegmentFacts:
     """Return the log of a partition on this broker. Raises Missing if there is no replica here, or the topic is hidden."""
-    raise NotImplementedError
+    replica, log = await _log(source, name, partition)
+    pairs = list(log.segments.with_ends(log.log_end_offset))
+    try:
+        rows = tuple(_segment(log, segment, end) for segment, end in pairs)
+        compaction = await _compaction(source, replica, log) if log.config.is_compacted else None
+    except (KafkaError, OSError) as error:
+        raise Unavailable(f"{name}-{partition}: its log cannot be read: {error}") from error
+    return SegmentFacts(
+        topic=name,
+        partition=partition,
+        directory=log.directory,
+        log_start_offset=log.log_start_offset,
+        log_end_offset=log.log_end_offset,
+        high_watermark=replica.high_watermark,
+        recovery_point=log.recovery_point,
+        segments=rows,
+        compaction=compaction,
+    )
 
 
 async def index_entries(
     source: Source, name: str, partition: int, base_offset: int, kind: str, first: int = 0, limit: int = 100
 ) -> tuple[IndexEntry, ...]:
     """Return entries of a segment's index, from number ``first`` on. ``kind``: "offset" or "time". Raises Missing."""
-    raise NotImplementedError
+    _, log = await _log(source, name, partition)
+    for segment in log.segments:
+        if segment.base_offset == base_offset:
+            index = segment.time_index if kind == "time" else segment.offset_index
+            return tuple(IndexEntry(*entry) for entry in index.entries(max(first, 0), limit))
+    raise Missing(f"{name}-{partition} has no segment at offset {base_offset}")
+
+
+async def _log(source: Source, name: str, partition: int) -> tuple[Replica, Log]:
+    """Return a replica of this broker, and its log, if the user may see the topic."""
+    await described_topic(source, name)
+    replica = source.core.partitions.get(name, partition)
+    if replica is None:
+        raise Missing(f"{name}-{partition}: broker {source.core.node_id} has no replica of it")
+    if replica.log is None:
+        raise Unavailable(f"{name}-{partition} is offline: {replica.offline_reason}")
+    return replica, replica.log
+
+
+def _segment(log: Log, segment: Segment, end_offset: int) -> SegmentRow:
+    timestamp = segment.learn_max_timestamp()
+    state = "closed"
+    if segment is log.segments.active:
+        state = "active"
+    elif log.config.is_compacted:
+        state = "cleaned" if log.cleaned_offset is not None and end_offset <= log.cleaned_offset else "dirty"
+    aborted = segment.transaction_index
+    return SegmentRow(
+        base_offset=segment.base_offset,
+        end_offset=end_offset,
+        size_bytes=segment.size,
+        path=segment.path,
+        max_timestamp_ms=timestamp if timestamp >= 0 else None,
+        max_timestamp_offset=segment.offset_of_max_timestamp,
+        index_entries=segment.offset_index.entry_count,
+        time_index_entries=segment.time_index.entry_count,
+        aborted=0 if aborted is None else aborted.entry_count,
+        state=state,
+    )
+
+
+async def _compaction(source: Source, replica: Replica, log: Log) -> Compaction:
+    cleaner = source.core.log_cleaner
+    start, cleaned = log.log_start_offset, log.cleaned_offset
+    dirty_from = start if cleaned is None else min(max(cleaned, start), log.log_end_offset)
+    found = look_at(log, dirty_from, source.broker.clock.now_ms())
+    count = await source.watch.counts.count(
+        log, start, dirty_from, replica.last_stable_offset, most_batches=_MOST_BATCHES, markers=True
+    )
+    return Compaction(
+        cleaned_offset=cleaned,
+        removed=count.up_to - start - count.records,
+        removed_up_to=count.up_to,
+        clean_bytes=sum(segment.size for segment, end in log.segments.with_ends(log.log_end_offset) if end <= dirty_from),
+        dirty_bytes=0 if found is None else found.cleanable_bytes,
+        dirty_ratio=0.0 if found is None else found.dirty_ratio,
+        min_dirty_ratio=log.config.min_cleanable_dirty_ratio,
+        is_running=log.is_being_cleaned,
+        failed=(log.topic, log.partition) in cleaner.uncleanable,
+    )

@@ -163,6 +163,12 @@ class OffsetIndex(_SparseIndex):
         """Add the batch that begins at ``position``; its offset must be above the last entry's."""
         self._append_entry(_OFFSET_ENTRY.pack(last_offset - self._base_offset, position))
 
+    def entries(self, first: int, most: int) -> list[tuple[int, int]]:
+        """Return (last offset, position) of at most so many entries, from number ``first`` on."""
+        read = self._entries()
+        found = map(read, range(first, min(first + most, self.entry_count)))
+        return [(offset + self._base_offset, position) for offset, position in found]
+
     def position_before(self, offset: int) -> int:
         """Return the position of a batch at or before ``offset``: from the last entry not above it, else 0."""
         found = self._floor_entry(offset - self._base_offset)
@@ -220,6 +226,12 @@ class TimeIndex(_SparseIndex):
             return -1, self._base_offset
         timestamp, offset = self._entries()(0)
         return timestamp, offset + self._base_offset
+
+    def entries(self, first: int, most: int) -> list[tuple[int, int]]:
+        """Return (timestamp, offset) of at most so many entries, from number ``first`` on."""
+        read = self._entries()
+        found = map(read, range(first, min(first + most, self.entry_count)))
+        return [(timestamp, offset + self._base_offset) for timestamp, offset in found]
 
     def maybe_append(self, timestamp_ms: int, offset: int) -> None:
         """Add an entry if its timestamp is above the last one's."""

@@ -64,6 +64,11 @@ class TransactionIndex:
         self.last_offset = self._find_last_offset()
 
     @property
+    def entry_count(self) -> int:
+        """Return the number of aborted transactions."""
+        return self._count()
+
+    @property
     def size_bytes(self) -> int:
         """Return the size of the file."""
         return self._on_disk * ENTRY.size
