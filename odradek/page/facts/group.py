@@ -7,15 +7,24 @@ rebalances are those that this broker, as coordinator, has decided on.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from odradek.client.apis import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
+from odradek.page.facts.groups import Committed, committed_offsets, described_groups, listed_groups
+from odradek.page.facts.rebalances import rebalances_of
+from odradek.page.facts.source import Missing, leaders_of, list_offsets, metadata, rights
+
 if TYPE_CHECKING:
-    from odradek.page.facts.source import Source
+    from collections.abc import Mapping
+
+    from odradek.page.facts.groups import Listed, Member
+    from odradek.page.facts.rebalances import Rebalance
+    from odradek.page.facts.source import Partition, Rights, Source
 
 # The most batches of a partition that are counted for the lag in records.
 MOST_BATCHES: Final = 20_000
-MOST_REBALANCES: Final = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,26 +67,6 @@ class GroupPartition:
 
 
 @dataclass(frozen=True, slots=True)
-class Rebalance:
-    """A rebalance. ``epoch`` is the generation, or the epoch of the target assignment. ``why`` has a line for each cause.
-
-    ``moves`` says which partitions moved and why, where the broker assigns them. ``took_ms`` is None while it goes on, or if
-    it is unknown. ``kind`` is "completed", "abandoned" or "assigned".
-    """
-
-    at_ms: int
-    kind: str
-    epoch: int
-    cause: str
-    why: tuple[str, ...]
-    joined: tuple[str, ...]
-    left: tuple[str, ...]
-    moves: tuple[str, ...]
-    members: int
-    took_ms: float | None
-
-
-@dataclass(frozen=True, slots=True)
 class GroupFacts:
     """A group. ``lag`` and ``lag_records`` are sums over the partitions that have one.
 
@@ -106,4 +95,113 @@ class GroupFacts:
 
 async def group(source: Source, name: str) -> GroupFacts:
     """Return a group. Raises Missing, Denied, Unavailable."""
-    raise NotImplementedError
+    user, listed = await asyncio.gather(rights(source), find_group(source, name))
+    all_described, all_committed = await asyncio.gather(described_groups(source, [listed]), committed_offsets(source, [listed]))
+    described, committed = all_described.get(name), all_committed.get(name, Committed())
+    members = described.members if described else ()
+    owners = {partition: member.member_id for member in members for partition in member.partitions or ()}
+    rows = await _partitions(source, committed, owners)
+    counted = [row.lag_records for row in rows if row.lag_records is not None]
+    lags = [row.lag for row in rows if row.lag is not None]
+    address = await _address(source, listed.coordinator)
+    is_here = listed.coordinator == source.core.node_id
+    return GroupFacts(
+        group=name,
+        kind=listed.kind,
+        state=described.state if described else listed.state,
+        protocol_type=described.protocol_type if described else listed.protocol_type,
+        assignor=described.assignor if described else "",
+        epoch=described.epoch if described else None,
+        coordinator=listed.coordinator,
+        coordinator_host=address[0],
+        coordinator_port=address[1],
+        members=tuple(_member(source, user, member) for member in members),
+        partitions=tuple(rows),
+        lag=sum(lags) if lags else None,
+        lag_records=sum(counted) if counted else None,
+        is_at_least=any(row.is_at_least for row in rows) or len(counted) < len(lags),
+        rebalances=rebalances_of(source, name) if is_here else None,
+        may_change_offsets=described is not None and not members,
+        is_partial=user.has_acls and not user.sees_cluster,
+    )
+
+
+async def find_group(source: Source, name: str) -> Listed:
+    """Return a group as its coordinator lists it. Raises Missing, Denied, Unavailable."""
+    nodes = [broker.node_id for broker in (await metadata(source, ())).brokers]
+    found, silent = await listed_groups(source, nodes)
+    for each in found:
+        if each.group == name:
+            return each
+    raise Missing("; ".join([f"{name}: there is no such group", *silent.values()]))
+
+
+async def _address(source: Source, node_id: int) -> tuple[str, int]:
+    found = [(broker.host, broker.port) for broker in (await metadata(source, ())).brokers if broker.node_id == node_id]
+    return found[0] if found else ("", 0)
+
+
+def _member(source: Source, user: Rights, member: Member) -> MemberRow:
+    software = version = None
+    for connection in (source.core.connections or ()) if user.sees_cluster else ():
+        session = connection.session
+        if session.peer[0] == member.host and source.watch.client_id(session) == member.client_id:
+            software, version = session.client_software_name, session.client_software_version
+            break
+    return MemberRow(
+        member_id=member.member_id,
+        instance_id=member.instance_id,
+        client_id=member.client_id,
+        host=member.host,
+        software=software,
+        version=version,
+        subscription=member.subscription,
+        partitions=member.partitions,
+        epoch=member.epoch,
+    )
+
+
+async def _partitions(source: Source, committed: Committed, owners: Mapping[Partition, str]) -> list[GroupPartition]:
+    """Return the partitions with a committed offset or an owner, as far as the user may see their topics."""
+    wanted = sorted(committed.offsets.keys() | owners.keys())
+    known = await metadata(source, sorted({topic for topic, _ in wanted}))
+    leaders = leaders_of(topic for topic in known.topics if not topic.error_code)
+    seen = [partition for partition in wanted if partition in leaders]
+    starts, ends = await asyncio.gather(
+        list_offsets(source, dict.fromkeys(seen, EARLIEST_TIMESTAMP), leaders),
+        list_offsets(source, dict.fromkeys(seen, LATEST_TIMESTAMP), leaders),
+    )
+    return [await _partition(source, partition, committed, (starts, ends), owners.get(partition)) for partition in seen]
+
+
+async def _partition(
+    source: Source,
+    partition: Partition,
+    committed: Committed,
+    bounds: tuple[Mapping[Partition, int], Mapping[Partition, int]],
+    owner: str | None,
+) -> GroupPartition:
+    offset, start, end = committed.offsets.get(partition), bounds[0].get(partition), bounds[1].get(partition)
+    records, is_at_least, not_counted = None, False, 0
+    replica = source.core.partitions.get(*partition)
+    if offset is not None and end is not None and replica is not None and replica.log is not None:
+        counted_from = max(offset, replica.log.log_start_offset)
+        up_to = min(end, replica.log.log_end_offset)
+        count = await source.watch.counts.count(
+            replica.log, counted_from, up_to, replica.last_stable_offset, most_batches=MOST_BATCHES
+        )
+        records, is_at_least = count.records, not count.is_complete or up_to < end
+        not_counted = max(count.up_to - counted_from, 0) - count.records
+    return GroupPartition(
+        topic=partition[0],
+        partition=partition[1],
+        committed_offset=offset,
+        metadata=committed.metadata.get(partition, ""),
+        start_offset=start,
+        end_offset=end,
+        lag=None if offset is None or end is None else max(end - offset, 0),
+        lag_records=records,
+        is_at_least=is_at_least,
+        not_counted=not_counted,
+        member_id=owner,
+    )

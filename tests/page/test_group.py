@@ -1,0 +1,152 @@
+"""A group is shown as its real members have it, with a lag in records that no client can know."""
+
+import asyncio
+
+import pytest
+from aiokafka import TopicPartition
+
+from odradek.page.facts.group import group
+from odradek.page.facts.source import Missing
+from odradek.testing import NewTopic
+from tests.page.conftest import consuming, producing, until
+
+
+async def test_members_have_their_partitions_and_their_software(broker, source):
+    await broker.create_topics({"orders": 3})
+    async with consuming(broker, "orders", group_id="billing", client_id="worker", group_instance_id="one") as consumer:
+        await consumer.getmany()
+        found = await group(source, "billing")
+    [member] = found.members
+    assert (found.kind, found.state, found.assignor, found.coordinator) == ("classic", "Stable", "roundrobin", 1)
+    assert (member.client_id, member.instance_id, member.host) == ("worker", "one", "127.0.0.1")
+    assert member.partitions == (("orders", 0), ("orders", 1), ("orders", 2))
+    assert member.subscription == ("orders",)
+    assert [row.member_id for row in found.partitions] == [member.member_id] * 3
+    assert found.may_change_offsets is False
+
+
+async def commit(broker, group_id, **offsets):
+    async with consuming(broker, group_id=group_id) as consumer:
+        consumer.assign([TopicPartition(topic, 0) for topic in offsets])
+        await consumer.commit({TopicPartition(topic, 0): offset for topic, offset in offsets.items()})
+
+
+async def test_the_lag_in_records_does_not_count_markers_and_aborted_records(broker, source):
+    await broker.create_topics({"orders": 1})
+    async with producing(broker, transactional_id="t") as producer:
+        async with producer.transaction():
+            for number in range(3):
+                await producer.send_and_wait("orders", b"%d" % number)
+        await producer.begin_transaction()
+        for number in range(4):
+            await producer.send_and_wait("orders", b"%d" % number)
+        await producer.abort_transaction()
+    await broker.produce("orders", [b"5", b"6"])
+    # Three records and a marker, four aborted ones and a marker, two records: 11 offsets.
+    await commit(broker, "billing", orders=1)
+    [row] = (await group(source, "billing")).partitions
+    assert (row.committed_offset, row.end_offset, row.lag) == (1, 11, 10)
+    assert (row.lag_records, row.not_counted, row.is_at_least) == (4, 6, False)
+    found = await group(source, "billing")
+    assert (found.lag, found.lag_records, found.may_change_offsets) == (10, 4, True)
+
+
+async def test_the_lag_in_records_does_not_count_what_compaction_has_removed(broker, source):
+    configs = {"cleanup.policy": "compact", "segment.bytes": "1048576", "min.cleanable.dirty.ratio": "0.01"}
+    await broker.create_topics({"orders": NewTopic(1, configs)})
+    await broker.produce("orders", [(b"key %d" % (number % 2), b"x" * 300_000) for number in range(10)])
+    await commit(broker, "billing", orders=0)
+    assert (await group(source, "billing")).lag_records == 10
+    broker.core.log_cleaner.clean_due()
+    log = broker.core.partitions.get("orders", 0).log
+
+    async def cleaned():
+        return log.cleaned_offset
+
+    cleaned_up_to = await until(cleaned)
+    found = await group(source, "billing")
+    # Of what was cleaned, the last record of each key is left.
+    assert (found.lag, found.lag_records) == (10, 10 - cleaned_up_to + 2)
+
+
+async def test_a_bounded_count_says_at_least_and_goes_on_at_the_next_look(broker, source, monkeypatch):
+    monkeypatch.setattr("odradek.page.facts.group.MOST_BATCHES", 1)
+    monkeypatch.setattr("odradek.page.counting._AT_ONCE", 10)
+    await broker.create_topics({"orders": 1})
+    for number in range(25):
+        await broker.produce("orders", [b"%d" % number] * 2)
+    await commit(broker, "billing", orders=1)
+    counts = []
+    while not counts or counts[-1][1]:
+        [row] = (await group(source, "billing")).partitions
+        counts.append((row.lag_records, row.is_at_least))
+    assert counts == [(19, True), (39, True), (49, False)]
+
+
+async def test_a_transaction_that_is_aborted_later_is_taken_out_of_the_count(broker, source):
+    await broker.create_topics({"orders": 1})
+    await commit(broker, "billing", orders=0)
+    async with producing(broker, transactional_id="t") as producer:
+        await producer.begin_transaction()
+        await producer.send_and_wait("orders", b"1")
+        assert (await group(source, "billing")).lag_records == 1
+        await producer.abort_transaction()
+    assert (await group(source, "billing")).lag_records == 0
+
+
+async def test_rebalances_are_shown_with_their_reasons(broker, source):
+    await broker.create_topics({"orders": 2})
+
+    async def both():
+        found = await group(source, "billing")
+        return found if len(found.members) == 2 and found.state == "Stable" else None
+
+    async with (
+        consuming(broker, "orders", group_id="billing", client_id="first"),
+        consuming(broker, "orders", group_id="billing", client_id="second"),
+    ):
+        await until(both)
+    found = (await group(source, "billing")).rebalances
+    second, first = [each for each in reversed(found) if each.joined][::-1]
+    assert (first.members, first.joined[0].startswith("first")) == (1, True)
+    assert (second.members, second.joined[0].startswith("second")) == (2, True)
+    assert "joined" in " ".join(second.why) or second.cause
+    assert first.at_ms <= second.at_ms <= broker.clock.now_ms()
+    assert all(each.took_ms is not None for each in found)
+
+
+async def test_moves_of_a_consumer_group_are_shown_with_their_reasons(broker, source):
+    import confluent_kafka
+
+    await broker.create_topics({"orders": 2})
+    settings = {"bootstrap.servers": broker.bootstrap_servers, "group.id": "billing", "group.protocol": "consumer"}
+
+    def join(client_id):
+        consumer = confluent_kafka.Consumer({**settings, "client.id": client_id})
+        consumer.subscribe(["orders"])
+        return consumer
+
+    first = join("first")
+
+    async def has(count):
+        for consumer in consumers:
+            await asyncio.to_thread(consumer.poll, 0.05)
+        return sum(bool(consumer.assignment()) for consumer in consumers) == count
+
+    consumers = [first]
+    await until(lambda: has(1))
+    consumers.append(join("second"))
+    await until(lambda: has(2))
+    found = await group(source, "billing")
+    for consumer in consumers:
+        await asyncio.to_thread(consumer.close)
+    assert (found.kind, found.assignor, len(found.members)) == ("consumer", "uniform", 2)
+    moved = found.rebalances[0]
+    assert (moved.kind, moved.members, moved.epoch) == ("assigned", 2, found.epoch)
+    assert "joined" in moved.why[0]
+    assert "its owner had more than its share" in moved.moves[0]
+
+
+async def test_a_group_that_is_not_there_is_missing(source):
+    with pytest.raises(Missing, match="there is no such group"):
+        await group(source, "no-such-group")
