@@ -5,15 +5,53 @@ Each function returns a plain result, or raises ActionFailed with one line for p
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
+
+from odradek.client.admin_apis import (
+    CREATE_PARTITIONS,
+    CREATE_TOPICS,
+    DELETE_RECORDS,
+    DELETE_TOPICS,
+    INCREMENTAL_ALTER_CONFIGS,
+)
+from odradek.client.api import ClientError, RequestRefused
+from odradek.client.cluster_client import check
+from odradek.client.producer import Producer, ProducerConfig
+from odradek.common.config.dynamic import ResourceType
+from odradek.page.facts.source import FactError, ask_nodes, described_topic, leaders_of, reason_of
+from odradek.protocol.errors import ErrorCode
+from odradek.protocol.message_types.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from odradek.protocol.message_types.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from odradek.protocol.message_types.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
+from odradek.protocol.message_types.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from odradek.protocol.message_types.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from odradek.protocol.records import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from odradek.page.facts.source import Source
 
-Partition = tuple[str, int]
+_TIMEOUT_MS: Final = 10_000
+# The broker's own default.
+_DEFAULT: Final = -1
+_SET: Final = 0
+_DELETE: Final = 1
+_WORDS: Final = {
+    ErrorCode.NON_EMPTY_GROUP: "the group has members: stop them first",
+    ErrorCode.UNKNOWN_MEMBER_ID: "the group has members that commit its offsets, or this one is gone",
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: "its members subscribe to the topic: stop them first",
+    ErrorCode.GROUP_ID_NOT_FOUND: "there is no such group",
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "there is no such topic or partition",
+    ErrorCode.OFFSET_OUT_OF_RANGE: "the offset is not within the log",
+    ErrorCode.TRANSACTIONAL_ID_NOT_FOUND: "there is no such transactional id",
+}
 
 
 class ActionFailed(Exception):
@@ -33,28 +71,19 @@ class Written:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class NewOffset:
-    """A committed offset that was changed. ``before`` is None if nothing was committed, ``after`` if it was deleted."""
-
-    topic: str
-    partition: int
-    before: int | None
-    after: int | None
-
-
-@dataclass(frozen=True, slots=True)
-class Target:
-    """The place where offsets go: exactly one field is set.
-
-    ``offset``: to this one. ``shift``: by so many. ``timestamp_ms``: to the first record at or after it. ``place``: "start"
-    or "end". An offset outside of the log becomes the nearer end of the log.
-    """
-
-    offset: int | None = None
-    shift: int | None = None
-    timestamp_ms: int | None = None
-    place: str | None = None
+@contextmanager
+def failing() -> Iterator[None]:
+    """Raise ActionFailed in place of a client's or a fact's error."""
+    try:
+        yield
+    except RequestRefused as error:
+        known = error.message is None and error.code in _WORDS
+        told = RequestRefused(error.subject, error.code, _WORDS[ErrorCode(error.code)]) if known else error
+        raise ActionFailed(reason_of(told)) from error
+    except ClientError as error:
+        raise ActionFailed(reason_of(error)) from error
+    except FactError as error:
+        raise ActionFailed(error.reason) from error
 
 
 async def create_topic(
@@ -65,22 +94,45 @@ async def create_topic(
     configs: Mapping[str, str] | None = None,
 ) -> None:
     """Create a topic, with the broker's defaults for what is None."""
-    raise NotImplementedError
+    topic = CreatableTopic(
+        name=name,
+        num_partitions=_DEFAULT if partitions is None else partitions,
+        replication_factor=_DEFAULT if replication_factor is None else replication_factor,
+        configs=[CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()],
+    )
+    with failing():
+        [answer] = (await source.cluster.ask(CREATE_TOPICS, CreateTopicsRequest(topics=[topic], timeout_ms=_TIMEOUT_MS))).topics
+        check(name, answer.error_code, answer.error_message)
 
 
 async def delete_topic(source: Source, name: str) -> None:
     """Delete a topic with all its records."""
-    raise NotImplementedError
+    request = DeleteTopicsRequest(topics=[DeleteTopicState(name=name)], timeout_ms=_TIMEOUT_MS)
+    with failing():
+        [answer] = (await source.cluster.ask(DELETE_TOPICS, request)).responses
+        check(name, answer.error_code, answer.error_message)
 
 
 async def add_partitions(source: Source, topic: str, count: int) -> None:
     """Raise the number of partitions to ``count``. A key's later records may go to another partition."""
-    raise NotImplementedError
+    asked = CreatePartitionsTopic(name=topic, count=count, assignments=None)
+    with failing():
+        request = CreatePartitionsRequest(topics=[asked], timeout_ms=_TIMEOUT_MS)
+        [answer] = (await source.cluster.ask(CREATE_PARTITIONS, request)).results
+        check(topic, answer.error_code, answer.error_message)
 
 
 async def alter_configs(source: Source, topic: str, configs: Mapping[str, str | None]) -> None:
     """Set a topic's configs; None returns one to its default."""
-    raise NotImplementedError
+    changes = [
+        AlterableConfig(name=name, config_operation=_DELETE if value is None else _SET, value=value)
+        for name, value in configs.items()
+    ]
+    resource = AlterConfigsResource(resource_type=ResourceType.TOPIC, resource_name=topic, configs=changes)
+    with failing():
+        request = IncrementalAlterConfigsRequest(resources=[resource])
+        [answer] = (await source.cluster.ask(INCREMENTAL_ALTER_CONFIGS, request)).responses
+        check(topic, answer.error_code, answer.error_message)
 
 
 async def produce(
@@ -92,39 +144,36 @@ async def produce(
     partition: int | None = None,
 ) -> Written:
     """Write a record. Without a partition, the key decides, as in Kafka's clients."""
-    raise NotImplementedError
+    record = Record(timestamp=source.broker.clock.now_ms(), key=key, value=value, headers=tuple(headers))
+    with failing():
+        await source.cluster.refresh([topic])
+        producer = Producer(source.cluster, topic, ProducerConfig(delivery_timeout_ms=_TIMEOUT_MS))
+        await producer.start()
+        await producer.send([(partition, record)])
+        await producer.flush()
+    [(index, written)] = producer.written.items()
+    return Written(topic, index, written.first_offset)
 
 
 async def delete_records(source: Source, topic: str, before: Mapping[int, int]) -> dict[int, int]:
     """Delete the records before an offset of each partition; -1 is the end. Return the new first offsets."""
-    raise NotImplementedError
-
-
-async def set_offsets(source: Source, group: str, partitions: Iterable[Partition], target: Target) -> tuple[NewOffset, ...]:
-    """Set committed offsets of a group that has no members."""
-    raise NotImplementedError
-
-
-async def delete_offsets(source: Source, group: str, partitions: Iterable[Partition]) -> tuple[NewOffset, ...]:
-    """Delete committed offsets. The group must not be subscribed to their topics."""
-    raise NotImplementedError
-
-
-async def delete_group(source: Source, group: str) -> None:
-    """Delete a group without members, and its committed offsets."""
-    raise NotImplementedError
-
-
-async def remove_member(source: Source, group: str, member_id: str) -> None:
-    """Remove a member from its group. A client that is alive joins again as a new member."""
-    raise NotImplementedError
-
-
-async def abort_transaction(source: Source, transactional_id: str) -> int:
-    """Fence the producer of a transactional id, which aborts its open transaction. Return the new epoch."""
-    raise NotImplementedError
-
-
-async def abort_hanging(source: Source, topic: str, partition: int, producer_id: int) -> None:
-    """Write the abort marker of a hanging transaction, which no coordinator ends, to one partition."""
-    raise NotImplementedError
+    with failing():
+        leaders = leaders_of([await described_topic(source, topic)])
+        by_leader: dict[int, list[DeleteRecordsPartition]] = {}
+        for index, offset in before.items():
+            leader = leaders.get((topic, index))
+            if leader is None or leader < 0:
+                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if leader is None else ErrorCode.LEADER_NOT_AVAILABLE
+                raise RequestRefused(f"{topic}-{index}", code)
+            by_leader.setdefault(leader, []).append(DeleteRecordsPartition(partition_index=index, offset=offset))
+        requests = {
+            leader: DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=topic, partitions=rows)], timeout_ms=_TIMEOUT_MS)
+            for leader, rows in by_leader.items()
+        }
+        answers, silent = await ask_nodes(source, DELETE_RECORDS, requests)
+        found = [one for answer in answers.values() for each in answer.topics for one in each.partitions]
+        for one in found:
+            check(f"{topic}-{one.partition_index}", one.error_code)
+    if silent:
+        raise ActionFailed("; ".join(silent.values()))
+    return {int(one.partition_index): int(one.low_watermark) for one in found}

@@ -5,6 +5,7 @@ It is a gate before all others, so it sees what clients send and receive. Withou
 
 from __future__ import annotations
 
+import asyncio
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from odradek.common.context import CLOSE_CONNECTION
@@ -14,6 +15,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.error_codes_in import ErrorScan, compile_error_scan
 from odradek.protocol.errors import ErrorCode
 from odradek.testing.asking import PEER
+from odradek.testing.timeline.events import Decision
 from odradek.testing.timeline.live import LiveTimeline
 
 if TYPE_CHECKING:
@@ -22,6 +24,7 @@ if TYPE_CHECKING:
     from odradek.broker.start.server import Broker as BrokerCore
     from odradek.common.context import RequestContext, Session
     from odradek.testing.listening import ListeningBroker
+    from odradek.testing.timeline.events import Event
 
 # The client id of the page's own connections. The watch leaves out their requests.
 PAGE_CLIENT_ID: Final = "odradek-page"
@@ -29,6 +32,8 @@ PAGE_CLIENT_ID: Final = "odradek-page"
 TIMELINE_EVENTS: Final = 2_000
 # The error of a client whose connection was closed in place of an answer.
 CLOSED: Final = "connection closed"
+# The messages that are decoded at once, in a millisecond or so.
+_DECODED_AT_ONCE: Final = 10
 _MOST_CLIENTS: Final = 2_000
 _MOST_ERRORS: Final = 1_000
 # Requests that change nothing that a page shows.
@@ -104,6 +109,41 @@ class PageTimeline(LiveTimeline):
         """Record the request of a client, and admit it."""
         if context.client_id != PAGE_CLIENT_ID:
             super().admit(context, request)
+
+    def connections(self) -> dict[int, str]:
+        """Return the client id of each connection that has an event."""
+        return {each.connection: each.context.client_id or "" for each in self._noted if not isinstance(each, Decision)}
+
+    @property
+    def first_place(self) -> int:
+        """Return the place of the oldest event; that of the next one if there is none."""
+        return self._noted[0].begun if self._noted else self.place
+
+    async def rows_after(self, after: int, limit: int) -> tuple[list[tuple[Event, bool]], bool]:
+        """Return the last rows after a place, and whether there are more: requests, answers (True) and decisions in order.
+
+        Only these are decoded, some at once.
+        """
+        noted = tuple(self._noted)
+        places = [(each.begun, number, False) for number, each in enumerate(noted)]
+        for number, each in enumerate(noted):
+            if not isinstance(each, Decision) and each.ended is not None:
+                places.append((each.ended, number, True))
+        new = sorted(place for place in places if place[0] > after)
+        rows: list[tuple[Event, bool]] = []
+        for _, number, is_answer in new[-limit:]:
+            each = noted[number]
+            rows.append((each if isinstance(each, Decision) else each.as_exchange(), is_answer))
+            if len(rows) % _DECODED_AT_ONCE == 0:
+                await asyncio.sleep(0)
+        return rows, len(new) > limit
+
+    def event(self, begun: int) -> Event | None:
+        """Return the event that began at a place."""
+        for each in self._noted:
+            if each.begun == begun:
+                return each if isinstance(each, Decision) else each.as_exchange()
+        return None
 
 
 class Watch:

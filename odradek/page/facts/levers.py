@@ -5,11 +5,17 @@ They act on the kit's own objects. ``Held`` has the snapshots and numbered fault
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
+from odradek.page.actions import ActionFailed
+from odradek.protocol.errors import KafkaError
+from odradek.testing.disk import MemoryDisk
+from odradek.timing.system_clock import SystemClock
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping, MutableMapping
+    from collections.abc import Iterator, Mapping, MutableMapping
 
     from odradek.testing.faults.fault import Fault
     from odradek.testing.threaded import Broker, Snapshot
@@ -52,7 +58,7 @@ class FaultRow:
 
 @dataclass(frozen=True, slots=True)
 class SnapshotRow:
-    """A snapshot. ``at_ms`` is the broker's time at that moment."""
+    """A snapshot. ``at_ms`` is the broker's time at that moment; it stands still in the snapshot."""
 
     number: str
     at_ms: int
@@ -71,59 +77,110 @@ class Levers:
 
 def levers(broker: Broker, held: Held) -> Levers:
     """Return the state of all levers."""
-    raise NotImplementedError
+    clock = broker.clock
+    numbers = {fault: number for number, fault in held.faults.get(broker, {}).items()}
+    # A broker whose faults were never used has none.
+    rules = broker.faults.rules if "faults" in broker.__dict__ else ()
+    return Levers(
+        is_running=broker.is_running,
+        clock=ClockState(clock.now_ms(), clock.now_ms() - SystemClock().now_ms(), clock.is_frozen, clock.speed),
+        faults=tuple(_fault(numbers.get(rule), rule) for rule in rules),
+        snapshots=tuple(SnapshotRow(number, each.image.clock.now_ms()) for number, each in held.snapshots.items()),
+        is_in_memory=isinstance(broker.disk, MemoryDisk),
+    )
+
+
+def _fault(number: str | None, rule: Fault) -> FaultRow:
+    last = ""
+    if rule.fired:
+        fired = rule.fired[-1]
+        about = (fired.api, fired.client_id, fired.group, fired.transactional_id, *fired.topics)
+        last = " ".join(str(each) for each in about if each)
+    return FaultRow(number, str(rule), rule.hits, last)
 
 
 async def advance(broker: Broker, milliseconds: float) -> None:
     """Let time pass. Raises ActionFailed, as all below do."""
-    raise NotImplementedError
+    with _told():
+        await broker.clock.advance(milliseconds=milliseconds)
 
 
 def freeze(broker: Broker) -> None:
     """Stop the clock."""
-    raise NotImplementedError
+    broker.clock.freeze()
 
 
 def resume(broker: Broker) -> None:
     """Let the clock run on."""
-    raise NotImplementedError
+    broker.clock.resume()
 
 
 def set_speed(broker: Broker, speed: float) -> None:
     """Set the clock's speed."""
-    raise NotImplementedError
+    with _told():
+        broker.clock.speed = speed
 
 
 def add_fault(broker: Broker, held: Held, words: Mapping[str, Any]) -> str:
     """Add a rule, with the keys of docs/testing.md. Return its number."""
-    raise NotImplementedError
+    with _told():
+        fault = broker.faults.add(**words)
+    number = held.new_id()
+    held.faults[broker] = {**held.faults.get(broker, {}), number: fault}
+    return number
 
 
 def remove_fault(broker: Broker, held: Held, number: str) -> None:
     """Remove a rule."""
-    raise NotImplementedError
+    fault = held.faults.get(broker, {}).get(number)
+    if fault is None:
+        raise ActionFailed(f"there is no rule {number}")
+    fault.remove()
+    held.faults[broker] = {other: each for other, each in held.faults[broker].items() if other != number}
 
 
 async def take_snapshot(broker: Broker, held: Held) -> str:
     """Take a snapshot. Return its number."""
-    raise NotImplementedError
+    with _told():
+        snapshot = await broker.snapshot()
+    number = held.new_id()
+    held.snapshots[number] = snapshot
+    return number
 
 
 async def restore(broker: Broker, held: Held, number: str) -> None:
     """Go back to a snapshot. Connections break."""
-    raise NotImplementedError
+    snapshot = held.snapshots.get(number)
+    if snapshot is None:
+        raise ActionFailed(f"there is no snapshot {number}")
+    with _told():
+        await broker.restore(snapshot)
 
 
 async def stop(broker: Broker) -> None:
     """Stop the broker in good order."""
-    raise NotImplementedError
+    with _told():
+        await broker.stop()
 
 
 def kill(broker: Broker) -> None:
     """End the broker as kill -9 does."""
-    raise NotImplementedError
+    with _told():
+        broker.kill()
 
 
 async def start(broker: Broker) -> None:
     """Start the broker again, at the same address."""
-    raise NotImplementedError
+    with _told():
+        await broker.start()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    """Raise ActionFailed in place of the kit's own refusals."""
+    try:
+        yield
+    except KafkaError as error:
+        raise ActionFailed(error.reason or error.code.name) from error
+    except (AssertionError, OSError, RuntimeError, TypeError, ValueError) as error:
+        raise ActionFailed(" ".join(str(error).split())) from error

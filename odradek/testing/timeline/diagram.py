@@ -64,7 +64,7 @@ def _drawing(events: Sequence[Event], exchanges: Sequence[Exchange]) -> str:
     labels = {each.connection: each.client_id if each.connection else "this test" for each in exchanges}
     columns = {connection: _TIME_WIDTH + _COLUMN * (index + 0.5) for index, connection in enumerate(sorted(labels))}
     broker_x = _TIME_WIDTH + _COLUMN * max(len(columns) - 0.5, 0) + _BROKER_GAP
-    rows = rows_of(events)
+    rows = _rows(events)
     height = _TOP + _ROW * (len(rows) + 1)
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{broker_x + _NOTE_WIDTH:.0f}" height="{height}" role="img">',
@@ -82,7 +82,7 @@ def _drawing(events: Sequence[Event], exchanges: Sequence[Exchange]) -> str:
     return "\n".join([*parts, "</svg>"])
 
 
-def rows_of(events: Sequence[Event]) -> list[tuple[Event, bool]]:
+def _rows(events: Sequence[Event]) -> list[tuple[Event, bool]]:
     """Return requests, answers and decisions in order of time: (event, whether this row is its answer)."""
     placed: list[tuple[int, Event, bool]] = [(event.begun, event, False) for event in events]
     placed += [(event.ended, event, True) for event in events if isinstance(event, Exchange) and event.ended is not None]
