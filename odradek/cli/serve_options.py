@@ -36,6 +36,7 @@ class Http(NamedTuple):
     certificate: Path | None = None
     has_page: bool = True
     opens_browser: bool = False
+    is_page_read_only: bool = False
     is_asked: bool = True
 
     def __repr__(self) -> str:
@@ -130,6 +131,7 @@ def serves_http(command: CommandT) -> CommandT:
     )
     @click.option("--open", "opens_browser", is_flag=True, help="Open the page in a browser.")
     @click.option("--no-page", is_flag=True, help="No page: the HTTP port has the metrics and the control API.")
+    @click.option("--page-read-only", is_flag=True, help="The page shows, and changes nothing.")
     @click.option("--no-http", is_flag=True, help="No HTTP port, on a terminal either.")
     @wraps(command)
     def with_http(
@@ -141,11 +143,12 @@ def serves_http(command: CommandT) -> CommandT:
         http_certificate: Path | None,
         opens_browser: bool,
         no_page: bool,
+        page_read_only: bool,
         no_http: bool,
         **others: object,
     ) -> object:
-        if opens_browser and no_page:
-            raise click.UsageError("--open and --no-page do not go together")
+        if no_page and (opens_browser or page_read_only):
+            raise click.UsageError(f"{'--open' if opens_browser else '--page-read-only'} and --no-page do not go together")
         is_asked = http_port is not None
         if no_http or not (is_asked or sys.stdout.isatty()):
             _refuse_leftovers(no_http=no_http)
@@ -158,6 +161,7 @@ def serves_http(command: CommandT) -> CommandT:
             http_certificate,
             has_page=not no_page,
             opens_browser=opens_browser,
+            is_page_read_only=page_read_only,
             is_asked=is_asked,
         )
         return command(http=http, **others)
@@ -175,6 +179,7 @@ def _refuse_leftovers(*, no_http: bool) -> None:
         "metrics_token": "--metrics-token",
         "http_certificate": "--http-certificate",
         "opens_browser": "--open",
+        "page_read_only": "--page-read-only",
     }
     for name, flag in flags.items():
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:

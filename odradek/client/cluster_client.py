@@ -108,12 +108,14 @@ class ClusterClient:
         config: ClientConfig | None = None,
         tls: "ssl.SSLContext | None" = None,
         login: "Login | None" = None,
+        dialled: Mapping[Address, Address] | None = None,
     ) -> None:
         self.timer = timer
         self.random = random
         self._config = config or ClientConfig()
         self._tls = None if tls is None else lambda: tls
         self._login = None if login is None else lambda: login
+        self._dialled = dialled or {}
         self._bootstrap = list(bootstrap)
         self._known = KnownCluster()
         self._nodes: dict[tuple[Address, str], NodeClient] = {}
@@ -219,7 +221,7 @@ class ClusterClient:
     def _client(self, address: Address, purpose: str) -> NodeClient:
         client = self._nodes.get((address, purpose))
         if client is None:
-            connect: Any = connect_to(*address, self._tls, self._login)
+            connect: Any = connect_to(*address, self._tls, self._login, self._dialled.get(address))
             client = self._nodes[address, purpose] = NodeClient(connect, self.timer, self.random, self._config)
         return client
 
@@ -229,14 +231,19 @@ def open_cluster(
     client_id: str,
     tls: "ssl.SSLContext | None" = None,
     login: "Login | None" = None,
+    dialled: Mapping[Address, Address] | None = None,
 ) -> AbstractAsyncContextManager[ClusterClient]:
-    """Return a context with the client of a cluster, on the machine's clock and the running event loop."""
+    """Return a context with the client of a cluster, on the machine's clock and the running event loop.
+
+    ``dialled`` has the places of nodes that are not reached at the address they advertise.
+    """
 
     @asynccontextmanager
     async def opened() -> "AsyncIterator[ClusterClient]":
         timer = Timer(SystemClock())
         driver = AsyncioDriver(timer, asyncio.get_running_loop())
-        client = ClusterClient(bootstrap, timer, Random(), ClientConfig(client_id=client_id), tls, login)  # noqa: S311  spreads load, keeps no secret
+        random = Random()  # noqa: S311  spreads load, keeps no secret
+        client = ClusterClient(bootstrap, timer, random, ClientConfig(client_id=client_id), tls, login, dialled)
         try:
             yield client
         finally:

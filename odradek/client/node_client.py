@@ -97,12 +97,18 @@ Connect = Callable[[Callable[[], Session]], Awaitable[object]]
 
 
 def connect_to(
-    host: str, port: int, tls: "Callable[[], ssl.SSLContext] | None" = None, login: Callable[[], Login] | None = None
+    host: str,
+    port: int,
+    tls: "Callable[[], ssl.SSLContext] | None" = None,
+    login: Callable[[], Login] | None = None,
+    dialled: tuple[str, int] | None = None,
 ) -> Connect:
     """Return a function that connects to an address by TCP; with ``tls`` by TLS, and with ``login`` as its user.
 
-    Each connection calls both functions. Each session by a token calls ``login`` again.
+    Each connection calls both functions. Each session by a token calls ``login`` again. ``dialled`` is where the node is reached,
+    if that is not its address.
     """
+    place = dialled or (host, port)
 
     async def connect(make_session: Callable[[], Session]) -> object:
         def make_protocol() -> Session:
@@ -113,8 +119,8 @@ def connect_to(
 
         loop = asyncio.get_running_loop()
         if tls is None:
-            return await loop.create_connection(make_protocol, host, port)
-        return await loop.create_connection(make_protocol, host, port, ssl=tls(), server_hostname=host)
+            return await loop.create_connection(make_protocol, *place)
+        return await loop.create_connection(make_protocol, *place, ssl=tls(), server_hostname=host)
 
     return connect
 

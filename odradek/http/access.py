@@ -33,6 +33,8 @@ if TYPE_CHECKING:
 
 METRICS_PATH: Final = "/metrics"
 OPEN: Final = ("/", "/ready", "/openapi.json")
+# The page is at "/", and below this. It asks its users for a login by itself.
+PAGE_PREFIX: Final = "/page"
 MOST_HEAD_BYTES: Final = 16 * 1024
 # A body of so many bytes may be left unread.
 SMALL_BYTES: Final = 64 * 1024
@@ -63,6 +65,7 @@ class Access(NamedTuple):
     token: str
     metrics_token: str | None = None
     hosts: frozenset[str] = frozenset()
+    has_page: bool = False
 
     def __repr__(self) -> str:
         """Return the rules without the tokens."""
@@ -70,6 +73,8 @@ class Access(NamedTuple):
 
     def is_open(self, method: str, path: str) -> bool:
         """Return whether the request needs no token."""
+        if self.has_page and (path == "/" or path.startswith(f"{PAGE_PREFIX}/")):
+            return True
         return method in _READING_METHODS and (path in OPEN or (path == METRICS_PATH and self.metrics_token is None))
 
     def is_admitted(self, headers: dict[bytes, bytes]) -> bool:
@@ -194,7 +199,9 @@ class _Exchange:
         """Send a part of the response, with the headers that every response has."""
         if message["type"] == "http.response.start":
             self._has_begun = True
-            message["headers"] = [*message.get("headers", ()), *_HEADERS]
+            own = list(message.get("headers", ()))
+            # The page's files may be kept, and a report needs another policy than the page.
+            message["headers"] = [*own, *(each for each in _HEADERS if each[0] not in dict(own))]
             if not self._may_leave_body:
                 # After an unread body, the next request could not be found.
                 message["headers"].append((b"connection", b"close"))

@@ -1,6 +1,7 @@
 """The application of the HTTP port: its paths, as ASGI.
 
-/              a page of text: the version, the broker's address, the other paths; it may be off
+/              the page; without one a text: the version, the broker's address, the other paths
+/page/...      the page's views, files and actions
 /ready         200 when clients can connect
 /metrics       the metrics, for Prometheus
 /openapi.json  the description
@@ -19,7 +20,7 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Mount, Route, Router
 
 from odradek import __version__
-from odradek.http.access import METRICS_PATH, Access, Gate, Refusal
+from odradek.http.access import METRICS_PATH, PAGE_PREFIX, Access, Gate, Refusal
 from odradek.http.control.api import FORK_OF, ControlApi, by_path
 from odradek.http.description import PREFIX, description
 
@@ -28,9 +29,10 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
+    from odradek.http.access import AsgiApp
     from odradek.http.control import route
 
-_PAGE: Final = """\
+_TEXT: Final = """\
 odradek {version}
 
 Kafka          {address}
@@ -74,27 +76,28 @@ def _json(answer: Mapping[str, Any], status: int = 200) -> Response:
 
 
 class HttpApplication:
-    """The application for one broker. ``app`` is for ``HttpPort.serve``."""
+    """The application for one broker. ``app`` is for ``HttpPort.serve``. ``page`` answers at ``/`` and below ``/page``."""
 
-    def __init__(self, control: ControlApi, access: Access, *, has_page: bool = True) -> None:
+    def __init__(self, control: ControlApi, access: Access, page: AsgiApp | None = None) -> None:
         self._control = control
         self._broker = control.broker
         paths: list[BaseRoute] = [
-            *([Route("/", _Path(self._page))] if has_page else []),
+            Route("/", _Path(self._text) if page is None else page),
+            *([] if page is None else [Mount(PAGE_PREFIX, page)]),
             Route("/ready", _Path(self._ready)),
             Route(METRICS_PATH, _Path(self._metrics)),
             Route("/openapi.json", _Path(self._openapi)),
             Mount(PREFIX, _router([*self._control_paths(""), *self._control_paths(f"/forks/{{{FORK_OF}}}")])),
         ]
-        self.app = Gate(_router(paths), access)
+        self.app = Gate(_router(paths), access._replace(has_page=page is not None))
 
     def _control_paths(self, prefix: str) -> list[BaseRoute]:
         # A group's id may have a slash.
         found = {path.replace("{group}", "{group:path}"): routes for path, routes in by_path().items()}
         return [Route(prefix + path, _ControlPath(self._control, routes)) for path, routes in found.items()]
 
-    async def _page(self, _request: Request) -> Response:
-        return PlainTextResponse(_PAGE.format(version=__version__, address=self._broker.bootstrap_servers))
+    async def _text(self, _request: Request) -> Response:
+        return PlainTextResponse(_TEXT.format(version=__version__, address=self._broker.bootstrap_servers))
 
     async def _ready(self, _request: Request) -> Response:
         await self._broker.restarted()

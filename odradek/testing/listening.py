@@ -126,6 +126,11 @@ class ListeningBroker(InProcessBroker):
         """Return (host, port) of the first listener, as it is bound. Raises RuntimeError if the broker does not run."""
         return self._server_of(self.core).bound_address
 
+    def bound_at(self, listener: str) -> tuple[str, int]:
+        """Return (host, port) of a listener, as it is bound. Raises RuntimeError if the broker does not run."""
+        endpoint = self._server_of(self.core).bound[listener]
+        return endpoint.host, endpoint.port
+
     def ensure_may_ask(self, what: str) -> None:
         """Raise RuntimeError if the broker cannot be asked: it does not run, or its loop runs in another thread."""
         if self._loop is not None and self._loop.is_running() and not _runs_here(self._loop):

@@ -4,12 +4,15 @@ import asyncio
 from contextlib import asynccontextmanager
 
 import pytest
+import pytest_asyncio
 from aiokafka import AIOKafkaConsumer, AIOKafkaProducer
 
 from odradek.client.cluster_client import open_cluster
 from odradek.page.facts.source import Source
 from odradek.page.watch import PAGE_CLIENT_ID, Watch
 from odradek.testing import Broker
+from tests.needed import MissingTool, needed
+from tests.page.browsing import Tab, served_page
 
 
 def address_of(broker):
@@ -67,3 +70,48 @@ async def until(condition, within_s=10.0):
         while not (found := await condition()):  # noqa: ASYNC110  nobody tells when it has become true
             await asyncio.sleep(0.01)
     return found
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def chromium():
+    """The browser, which reaches no network. Skips where it, or Playwright, is missing."""
+    path = needed("chromium", "chromium-browser", "google-chrome")
+    try:
+        from playwright.async_api import async_playwright
+    except ImportError as error:
+        raise MissingTool("there is no Playwright: pip install playwright") from error
+    arguments = [
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
+    ]
+    async with async_playwright() as playwright:
+        browser = await playwright.chromium.launch(executable_path=path, args=arguments)
+        yield browser
+        await browser.close()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def served():
+    """The page of a new broker."""
+    async with Broker(configs={"group.initial.rebalance.delay.ms": 0}) as broker, served_page(broker) as served:
+        yield served
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def tab(chromium, served):
+    """A tab at ``served``. Its console must stay empty."""
+    async with tab_of(chromium, served) as tab:
+        yield tab
+    assert tab.complaints == []
+
+
+@asynccontextmanager
+async def tab_of(chromium, served, **settings):
+    """A tab with its own profile at a page."""
+    context = await chromium.new_context(viewport={"width": 1280, "height": 860}, reduced_motion="reduce", **settings)
+    try:
+        yield Tab(await context.new_page(), served.url)
+    finally:
+        await context.close()

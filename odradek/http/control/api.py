@@ -46,17 +46,18 @@ class ControlApi:
 
     def __init__(self, broker: Broker) -> None:
         self.broker = broker
-        self._held = ControlObjects()
+        # Shared with the page's levers.
+        self.held = ControlObjects()
         self._room_bytes = MOST_BYTES
 
     def add_faults(self, rules: Iterable[FaultKeywords]) -> None:
         """Add these rules to the broker, with numbers, as if a client had added them."""
         for rule in rules:
-            self._held.faults[self.broker][self._held.new_id()] = self.broker.faults.add_checked(rule)
+            self.held.faults[self.broker][self.held.new_id()] = self.broker.faults.add_checked(rule)
 
     async def close(self) -> None:
         """Stop the forks."""
-        await self._held.close()
+        await self.held.close()
 
     async def answer(self, routes: Mapping[str, Route], request: Request) -> tuple[int, Json]:
         """Return status and answer of an admitted request. ``routes`` are those of its path, by method. Raises Refusal."""
@@ -90,18 +91,18 @@ class ControlApi:
             raise Refusal(405, reason, (("Allow", allowed),))
         named = dict(request.path_params)
         fork = named.pop(FORK_OF, None)
-        broker = self.broker if fork is None else self._held.fork(fork)
+        broker = self.broker if fork is None else self.held.fork(fork)
         query = dict(request.query_params)
         check(route.query, query, f"the query of {route.path}")
         with self._room_for(request) as size:
-            body = b"" if not size else await _read(request)
-            answer: Json = await route.handle(ControlCall(broker, self._held, named, query, _parsed(route, body)))
+            body = b"" if not size else await read_body(request)
+            answer: Json = await route.handle(ControlCall(broker, self.held, named, query, _parsed(route, body)))
         return answer
 
     @contextmanager
     def _room_for(self, request: Request) -> Iterator[int]:
         """Reserve the room for a body. Yields its size. Raises Refusal."""
-        size = _length(request)
+        size = body_size(request, MOST_BYTES)
         if size > self._room_bytes:
             reason = f"other requests' bodies take the room, {MOST_BYTES} bytes: try again"
             raise Refusal(503, reason, (("Retry-After", "1"),))
@@ -112,17 +113,17 @@ class ControlApi:
             self._room_bytes += size
 
 
-def _length(request: Request) -> int:
+def body_size(request: Request, most_bytes: int) -> int:
     """Return the size of the body. Raises Refusal if it is unknown or too large."""
     if "transfer-encoding" in request.headers:
-        raise Refusal(411, f"a body has a Content-Length, of {MOST_BYTES} at most")
+        raise Refusal(411, f"a body has a Content-Length, of {most_bytes} at most")
     size = int(request.headers.get("content-length", "0"))
-    if size > MOST_BYTES:
-        raise Refusal(413, f"a body has a Content-Length, of {MOST_BYTES} at most")
+    if size > most_bytes:
+        raise Refusal(413, f"a body has a Content-Length, of {most_bytes} at most")
     return size
 
 
-async def _read(request: Request) -> bytes:
+async def read_body(request: Request) -> bytes:
     """Return the body. Raises Refusal if the client leaves or falls silent in the middle of it."""
     parts = []
     stream = request.receive

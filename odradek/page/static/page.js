@@ -1,0 +1,210 @@
+// The page's script: live parts, questions before changes, and small helps. The page works without it, but stands still then.
+"use strict";
+(() => {
+  const byId = (id) => document.getElementById(id);
+  const view = document.body.dataset.view;
+
+  // ------------------------------------------------------------------------------------------------ live parts
+  // An element is changed in place, so focus, selection, scroll position, open details and what is being typed stay. A row with
+  // data-key is the same row wherever it stands. The script's own elements have data-own.
+  const keyOf = (node) => (node.nodeType === 1 ? node.dataset.key || node.id : "");
+
+  const morph = (old, fresh) => {
+    if (old.nodeType !== 1) {
+      if (old.data !== fresh.data) old.data = fresh.data;
+      return;
+    }
+    if ("own" in old.dataset) return;
+    const isField = /^(INPUT|TEXTAREA|SELECT)$/.test(old.nodeName);
+    for (const { name } of [...old.attributes]) {
+      if (!fresh.hasAttribute(name) && !(name === "open" && old.nodeName === "DETAILS")) old.removeAttribute(name);
+    }
+    for (const { name, value } of fresh.attributes) {
+      if (old.getAttribute(name) !== value && !(name === "open" && old.nodeName === "DETAILS")) old.setAttribute(name, value);
+    }
+    if (isField && (old === document.activeElement || old.nodeName !== "SELECT" && old.value !== old.defaultValue)) return;
+    morphChildren(old, fresh);
+  };
+
+  const morphChildren = (old, fresh) => {
+    const wanted = new Set([...fresh.children].map(keyOf).filter(Boolean));
+    const kept = new Map();
+    for (const child of [...old.children]) {
+      const key = keyOf(child);
+      if (!key) continue;
+      if (wanted.has(key)) kept.set(key, child);
+      else child.remove();
+    }
+    const isTable = old.nodeName === "TBODY" && old.children.length;
+    let at = old.firstChild;
+    for (const child of [...fresh.childNodes]) {
+      const key = keyOf(child);
+      let match = key ? kept.get(key) : at && !keyOf(at) && at.nodeType === child.nodeType ? at : null;
+      if (match && match.nodeName !== child.nodeName) match = null;
+      if (!match) {
+        old.insertBefore(child, at);
+        if (isTable && key) child.classList.add("new");
+      } else {
+        kept.delete(key);
+        if (match === at) at = at.nextSibling;
+        else old.insertBefore(match, at);
+        morph(match, child);
+      }
+    }
+    while (at) {
+      const next = at.nextSibling;
+      at.remove();
+      at = next;
+    }
+  };
+
+  const swap = (id, html) => {
+    const part = byId(id);
+    if (!part) {
+      // The page had no facts when it was loaded.
+      if (document.querySelector("[data-reload]")) location.reload();
+      return;
+    }
+    const follow = part.querySelector("[data-follow]");
+    const isAtEnd = follow && follow.scrollHeight - follow.scrollTop - follow.clientHeight < 40;
+    const fresh = document.createElement("template");
+    fresh.innerHTML = html;
+    morphChildren(part, fresh.content);
+    filter();
+    const after = part.querySelector("[data-follow]");
+    if (after && (isAtEnd || !follow)) after.scrollTop = after.scrollHeight;
+  };
+
+  let source = null;
+  let again = 0;
+  const tell = (text, isLost) => {
+    const live = byId("live");
+    live.hidden = false;
+    if (live.textContent !== text) live.textContent = text;
+    live.classList.toggle("lost", isLost);
+  };
+  const connect = () => {
+    clearTimeout(again);
+    if (source || document.hidden || !view || !document.querySelector("[data-live], [data-reload]")) return;
+    source = new EventSource(`/page/live?view=${view}&${location.search.slice(1)}`);
+    source.onopen = () => tell("live", false);
+    source.onerror = () => {
+      tell("no connection, trying again", true);
+      if (source && source.readyState === EventSource.CLOSED) {
+        leave();
+        again = setTimeout(connect, 1500);
+      }
+    };
+    source.addEventListener("part", (sent) => {
+      const { id, html } = JSON.parse(sent.data);
+      swap(id, html);
+    });
+    source.addEventListener("problem", (sent) => {
+      const problem = byId("problem");
+      problem.textContent = JSON.parse(sent.data).text;
+      problem.hidden = !problem.textContent;
+    });
+    source.addEventListener("login", () => location.reload());
+  };
+  const leave = () => {
+    if (source) source.close();
+    source = null;
+  };
+  // A browser has six connections to a server, so a hidden page lets its own go.
+  document.addEventListener("visibilitychange", () => (document.hidden ? leave() : connect()));
+  addEventListener("pagehide", leave);
+  addEventListener("pageshow", connect);
+
+  // ------------------------------------------------------------------------------------------------ changes
+  let quiet = 0;
+  const say = (text, hasFailed) => {
+    const said = byId("said");
+    said.textContent = text;
+    said.classList.toggle("failed", Boolean(hasFailed));
+    clearTimeout(quiet);
+    quiet = setTimeout(() => (said.textContent = ""), hasFailed ? 20000 : 6000);
+  };
+  const ask = (title, text, isGrave) =>
+    new Promise((resolve) => {
+      const dialog = byId("ask");
+      byId("ask-title").textContent = title;
+      byId("ask-text").textContent = text;
+      const go = byId("ask-go");
+      go.textContent = title;
+      go.className = isGrave ? "grave" : "go";
+      dialog.returnValue = "no";
+      dialog.addEventListener("close", () => resolve(dialog.returnValue === "yes"), { once: true });
+      dialog.showModal();
+      if (!isGrave) go.focus();
+    });
+  document.addEventListener("submit", async (submitted) => {
+    const form = submitted.target;
+    if (!("ask" in form.dataset)) return;
+    submitted.preventDefault();
+    const button = submitted.submitter;
+    const fields = new FormData(form, button);
+    const question = form.dataset.ask.replace(/{(\w+)}/g, (_, name) => fields.getAll(name).join(", "));
+    if (!(await ask(button.textContent.trim(), question, button.matches(".grave")))) return;
+    fields.set("confirmed", "yes");
+    button.disabled = true;
+    try {
+      const headers = { Accept: "application/json" };
+      const answer = await fetch(form.action, { method: "POST", headers, body: new URLSearchParams(fields) });
+      const told = await answer.json();
+      say(told.text || told.error, !answer.ok);
+      if (told.location) location.assign(told.location);
+      else if (answer.ok && "reset" in form.dataset) form.reset();
+    } catch {
+      say("The broker has not answered.", true);
+    }
+    button.disabled = false;
+  });
+
+  // ------------------------------------------------------------------------------------------------ small helps
+  // <input data-filter="ID"> hides the rows of a part that lack its text.
+  const filter = () => {
+    for (const input of document.querySelectorAll("[data-filter]")) {
+      const text = input.value.toLowerCase();
+      for (const row of document.querySelectorAll(`#${input.dataset.filter} tbody tr`)) {
+        row.hidden = !row.textContent.toLowerCase().includes(text);
+      }
+    }
+  };
+  document.addEventListener("input", (changed) => {
+    if ("filter" in changed.target.dataset) filter();
+    // <input data-all="NAME"> checks all boxes of that name.
+    if ("all" in changed.target.dataset) {
+      for (const box of changed.target.form.querySelectorAll(`input[name="${changed.target.dataset.all}"]`)) {
+        box.checked = changed.target.checked;
+      }
+    }
+  });
+  // <details data-load="URL"> gets its content when it is opened.
+  document.addEventListener(
+    "toggle",
+    async (toggled) => {
+      const details = toggled.target;
+      if (!details.open || !details.dataset.load) return;
+      const place = details.querySelector("[data-own]");
+      if (!place || place.childElementCount) return;
+      const answer = await fetch(details.dataset.load);
+      place.innerHTML = await answer.text();
+    },
+    true,
+  );
+  // <button data-copy="ID"> copies an element's text.
+  document.addEventListener("click", async (clicked) => {
+    const button = clicked.target.closest("[data-copy]");
+    if (!button) return;
+    const from = byId(button.dataset.copy);
+    try {
+      await navigator.clipboard.writeText(from.textContent);
+    } catch {
+      // Without TLS, and not on this machine, there is no clipboard but the old one.
+      getSelection().selectAllChildren(from);
+      document.execCommand("copy");
+    }
+    say("Copied.");
+  });
+  for (const follow of document.querySelectorAll("[data-follow]")) follow.scrollTop = follow.scrollHeight;
+})();
