@@ -85,7 +85,10 @@ def is_transient(error: ClientError) -> bool:
 
 
 class NoAnswer(ConnectFailed):
-    """No node answers. ``is_cut_off``: all accept connections, and close them: they may want TLS or a login."""
+    """No node answers. ``is_cut_off``: all accept connections, and close them: they may want TLS or a login.
+
+    If a node has refused the login, that is the cause.
+    """
 
     def __init__(self, reason: str, *, is_cut_off: bool) -> None:
         super().__init__(reason)
@@ -143,13 +146,12 @@ class ClusterClient:
         for address in dict.fromkeys([*(node[1:] for node in self._known.nodes.values()), *self._bootstrap]):
             try:
                 return await self._client(address, "").request(api, request)
-            except LoginFailed:
-                raise
             except ConnectFailed as failure:
                 failures[f"no broker answers at {address[0]}:{address[1]}: {failure.reason}"] = failure
             except (Disconnected, RequestTimedOut) as failure:
                 failures[f"the broker at {address[0]}:{address[1]} did not answer {api.key.name}: {failure.reason}"] = failure
-        raise NoAnswer("; ".join(failures), is_cut_off=all(_is_cut_off(failure) for failure in failures.values()))
+        refused = next((each.__cause__ for each in failures.values() if isinstance(each.__cause__, LoginFailed)), None)
+        raise NoAnswer("; ".join(failures), is_cut_off=all(map(_is_cut_off, failures.values()))) from refused
 
     async def refresh(self, topics: Iterable[str], *, create: bool = False) -> None:
         """Ask for the leaders of these topics. With ``create``, brokers that do so create missing ones.

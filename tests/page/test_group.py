@@ -25,8 +25,8 @@ async def test_members_have_their_partitions_and_their_software(broker, source):
     assert found.may_change_offsets is False
 
 
-async def commit(broker, group_id, **offsets):
-    async with consuming(broker, group_id=group_id) as consumer:
+async def commit(broker, group_id, settings=None, **offsets):
+    async with consuming(broker, group_id=group_id, **(settings or {})) as consumer:
         consumer.assign([TopicPartition(topic, 0) for topic in offsets])
         await consumer.commit({TopicPartition(topic, 0): offset for topic, offset in offsets.items()})
 

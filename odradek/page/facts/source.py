@@ -124,13 +124,12 @@ def told() -> Iterator[None]:
     """Raise a FactError in place of a client's error."""
     try:
         yield
-    except LoginFailed as error:
-        raise Denied(reason_of(error)) from error
     except RequestRefused as error:
         kind = Denied if is_denied(error.code) else Missing if error.code in _ABSENT else Unavailable
         raise kind(reason_of(error)) from error
     except ClientError as error:
-        raise Unavailable(reason_of(error)) from error
+        kind = Denied if isinstance(error.__cause__, LoginFailed) else Unavailable
+        raise kind(reason_of(error)) from error
 
 
 async def metadata(source: Source, topics: Iterable[str] | None) -> MetadataResponse:
