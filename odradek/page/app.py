@@ -25,7 +25,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from odradek import __version__
-from odradek.client.api import ClientError, LoginFailed
+from odradek.client.api import ClientError
 from odradek.common.logging import LineLimit, log
 from odradek.http.access import Refusal
 from odradek.http.control.api import body_size, read_body
@@ -36,7 +36,7 @@ from odradek.page.files import FILES
 from odradek.page.live import Feeds, event
 from odradek.page.render import STATIC, Templates, url
 from odradek.page.sessions import Sessions, cookie, cookie_name
-from odradek.page.users import Users, page_listener
+from odradek.page.users import Users, is_login_refused, page_listener
 from odradek.page.views import Call, Query
 from odradek.page.views.registry import VIEWS
 from odradek.page.watch import Watch
@@ -135,7 +135,7 @@ class PageSite:
         self._watch_for_a_while()
         async with self._call(session, query) as call:
             values = await view.load(call)
-        return self._page(request, session, view.name, values, view.name)
+        return self._page(request, session, view.name, values, view)
 
     async def _post(self, request: Request, session: Session, first: str, rest: str) -> Response:
         if body_size(request, MOST_FORM_BYTES) == 0:
@@ -185,7 +185,7 @@ class PageSite:
         try:
             login = await self._users.log_in(user, form.text("password"))
         except ClientError as error:
-            status = 403 if isinstance(error, LoginFailed) else 503
+            status = 403 if is_login_refused(error) else 503
             self._log_refusal(request, "login", user)
             return self._page(request, session, "login", {"problem": error.reason, "to": to}, status=status)
         kept = self._sessions.keep(session, login=login, has_token=session.has_token)
@@ -200,7 +200,7 @@ class PageSite:
         if self._is_read_only or not compare_digest(form.text("token").strip().encode(), self._token.encode()):
             self._log_refusal(request, "token", "")
             values = {"levers": None, "problem": "That is not the token of this broker's control API."}
-            return self._page(request, session, "levers", values, "levers", status=403)
+            return self._page(request, session, "levers", values, VIEWS["levers"], status=403)
         kept = self._sessions.keep(session, login=session.login, has_token=True)
         return Response(status_code=303, headers={"Location": "/page/levers", "Set-Cookie": cookie(request, kept)})
 
@@ -226,7 +226,7 @@ class PageSite:
         query = Query(fields)
         if view is None:
             return
-        if self._is_login_missing(session):
+        if self._wants_login(session):
             await send({"type": "http.response.body", "body": event("login"), "more_body": True})
             return
         key = view.name, query.key(), session.login, session.has_token
@@ -253,20 +253,13 @@ class PageSite:
 
     @asynccontextmanager
     async def _call(self, session: Session, query: Query, memory: dict[str, Any] | None = None) -> AsyncIterator[Call]:
-        """Yield what a view or a change gets. Raises FactError."""
-        try:
-            async with self._users.source(session.login) as source:
-                yield Call(
-                    source,
-                    query,
-                    self._broker,
-                    self._held,
-                    self._is_read_only,
-                    session.has_token,
-                    {} if memory is None else memory,
-                )
-        except NotRunning as error:
-            raise Unavailable("the broker is not running") from error
+        """Yield what a view or a change gets. Raises FactError, NotRunning."""
+        call = Call(None, query, self._broker, self._held, session.has_token, {} if memory is None else memory)
+        if not self._broker.is_running:
+            yield call
+            return
+        async with self._users.source(session.login) as source:
+            yield call._replace(running_source=source)
 
     def _page(
         self,
@@ -274,13 +267,14 @@ class PageSite:
         session: Session,
         template: str,
         values: dict[str, Any],
-        here: str = "",
+        view: View | None = None,
         *,
         problem: str = "",
         status: int = 200,
     ) -> Response:
         """Return a whole page, and the session's cookie if the browser has none."""
-        shown = {**self._shared(session), "here": here, "shown_problem": problem, **values}
+        here, place = ("", "") if view is None else (view.name, view.place or view.name)
+        shown = {**self._shared(session), "here": here, "place": place, "shown_problem": problem, **values}
         html = self._templates.page(template, shown).replace(self._csrf_mark, session.csrf)
         answer = Response(html, status, media_type=_HTML)
         if request.cookies.get(cookie_name(request)) != session.id:
@@ -289,22 +283,16 @@ class PageSite:
 
     def _problem(self, request: Request, session: Session, error: FactError) -> Response:
         """Return the page that says why there is none. A page that may come later loads itself again then."""
-        if isinstance(error.__cause__, LoginFailed):
+        if is_login_refused(error):
             new = self._sessions.drop(session)
             return Response(status_code=303, headers={"Location": _login_url(request), "Set-Cookie": cookie(request, new)})
         status = 404 if isinstance(error, Missing) else 403 if isinstance(error, Denied) else 503
-        here = request.url.path.removeprefix("/page").strip("/") or "overview"
-        return self._page(request, session, "problem", {}, here if here in VIEWS else "", problem=error.reason, status=status)
+        view = VIEWS.get(request.url.path.removeprefix("/page").strip("/") or "overview")
+        return self._page(request, session, "problem", {}, view, problem=error.reason, status=status)
 
     def _wants_login(self, session: Session) -> bool:
-        """Return whether the broker's listener wants a login that the session lacks. Raises NotRunning."""
-        return session.login is None and bool(page_listener(self._broker).mechanisms)
-
-    def _is_login_missing(self, session: Session) -> bool:
-        try:
-            return self._wants_login(session)
-        except NotRunning:
-            return False
+        """Return whether the broker's listener wants a login that the session lacks. A stopped broker shows nothing anyway."""
+        return session.login is None and self._broker.is_running and bool(page_listener(self._broker).mechanisms)
 
     def _watch_for_a_while(self) -> None:
         self._watch.enter()

@@ -2,12 +2,22 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from odradek.page import actions, group_actions
+from odradek.page.actions import ActionFailed
+from odradek.page.facts import levers
+from odradek.page.group_actions import Target
+from odradek.page.render import count, url
+from odradek.page.views import whole
+from odradek.page.views.topic import moment_ms
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
-    from odradek.page.views import Call
+    from odradek.page.views import Call, Query
+
+Partition = tuple[str, int]
 
 
 class Outcome(NamedTuple):
@@ -25,4 +35,253 @@ class Change(NamedTuple):
     needs_token: bool = False
 
 
-CHANGES: Final[dict[str, Change]] = {}
+def _whole(form: Query, name: str, *, least: int | None = None) -> int:
+    """Return the whole number of a field. Raises ActionFailed."""
+    number = form.number(name)
+    if number is None or (least is not None and number < least):
+        at_least = "" if least is None else f" of at least {least}"
+        raise ActionFailed(f"{name} must be a whole number{at_least}, not {form.text(name)[:100]!r}")
+    return number
+
+
+def _optional(form: Query, name: str) -> int | None:
+    return _whole(form, name, least=1) if form.text(name).strip() else None
+
+
+def _decimal(form: Query, name: str) -> float:
+    try:
+        return float(form.text(name))
+    except ValueError:
+        raise ActionFailed(f"{name} must be a number, not {form.text(name)[:100]!r}") from None
+
+
+async def _create_topic(call: Call) -> Outcome:
+    form = call.query
+    name = form.text("name").strip()
+    await actions.create_topic(call.source, name, _optional(form, "partitions"), _optional(form, "replicas"))
+    return Outcome(f"Created the topic {name}.", url("topic", name=name))
+
+
+async def _delete_topic(call: Call) -> Outcome:
+    name = call.query.text("name")
+    await actions.delete_topic(call.source, name)
+    return Outcome(f"Deleted the topic {name}.", "/")
+
+
+async def _add_partitions(call: Call) -> Outcome:
+    name, wanted = call.query.text("name"), _whole(call.query, "count", least=1)
+    await actions.add_partitions(call.source, name, wanted)
+    return Outcome(f"{name} has {count(wanted, 'partition')} now.")
+
+
+async def _set_config(call: Call) -> Outcome:
+    form = call.query
+    name, config = form.text("name"), form.text("config").strip()
+    value = None if form.text("to_default") else form.text("value")
+    await actions.alter_configs(call.source, name, {config: value})
+    return Outcome(f"{config} is back to its default." if value is None else f"{config} is {value} now.")
+
+
+async def _delete_records(call: Call) -> Outcome:
+    form = call.query
+    name, partition = form.text("name"), _whole(form, "partition", least=0)
+    starts = await actions.delete_records(call.source, name, {partition: _whole(form, "before", least=-1)})
+    return Outcome(f"{name}-{partition} begins at offset {starts[partition]:,} now.")
+
+
+def _bytes(text: str, *, is_hex: bool) -> bytes:
+    """Return the bytes of a field. Raises ActionFailed."""
+    if not is_hex:
+        # Browsers send CRLF for each end of a line.
+        return text.replace("\r\n", "\n").encode()
+    try:
+        return bytes.fromhex(text)
+    except ValueError:
+        raise ActionFailed(f"this is not hex: {text[:60]!r}") from None
+
+
+async def _produce(call: Call) -> Outcome:
+    form = call.query
+    name, is_hex = form.text("name"), form.text("encoding") == "hex"
+    key = None if form.text("key_is_null") else _bytes(form.text("key"), is_hex=is_hex)
+    value = None if form.text("value_is_null") else _bytes(form.text("value"), is_hex=is_hex)
+    headers: list[tuple[str, bytes | None]] = []
+    for line in form.text("headers").replace("\r\n", "\n").split("\n"):
+        header, equals, text = line.partition("=")
+        if line.strip():
+            headers.append((header.strip(), _bytes(text, is_hex=is_hex) if equals else None))
+    partition = _whole(form, "partition", least=0) if form.text("partition").strip() else None
+    written = await actions.produce(call.source, name, key, value, headers, partition)
+    return Outcome(f"Wrote offset {written.offset:,} of partition {written.partition}.")
+
+
+def _partitions(form: Query) -> list[Partition]:
+    """Return the partitions that were chosen. Raises ActionFailed."""
+    found = []
+    for text in form.texts("p"):
+        topic, _, index = text.rpartition("-")
+        number = whole(index)
+        if not topic or number is None:
+            raise ActionFailed(f"{text[:100]!r} is not a partition")
+        found.append((topic, number))
+    if not found:
+        raise ActionFailed("no partition is chosen: check some in the table")
+    return found
+
+
+def _target(form: Query) -> Target:
+    """Return where offsets go. Raises ActionFailed."""
+    to = form.text("to")
+    if to in ("start", "end"):
+        return Target(place=to)
+    if to == "offset":
+        return Target(offset=_whole(form, "number", least=0))
+    if to == "shift":
+        return Target(shift=_whole(form, "number"))
+    time_ms = moment_ms(form.text("time"))
+    if time_ms is None:
+        raise ActionFailed(f"{form.text('time')[:100]!r} is not a time: give 2026-01-31T12:00:00, or ms since 1970")
+    return Target(timestamp_ms=time_ms)
+
+
+async def _set_offsets(call: Call) -> Outcome:
+    form = call.query
+    changed = await group_actions.set_offsets(call.source, form.text("id"), _partitions(form), _target(form))
+    told = ", ".join(f"{each.topic}-{each.partition}: {_shown(each.before)} → {_shown(each.after)}" for each in changed[:4])
+    return Outcome(f"Set {count(len(changed), 'offset')}. {told}{' …' if len(changed) > 4 else ''}")
+
+
+def _shown(offset: int | None) -> str:
+    return "none" if offset is None else f"{offset:,}"
+
+
+async def _delete_offsets(call: Call) -> Outcome:
+    changed = await group_actions.delete_offsets(call.source, call.query.text("id"), _partitions(call.query))
+    return Outcome(f"Deleted {count(len(changed), 'offset')}.")
+
+
+async def _delete_group(call: Call) -> Outcome:
+    group = call.query.text("id")
+    await group_actions.delete_group(call.source, group)
+    return Outcome(f"Deleted the group {group}.", "/")
+
+
+async def _remove_member(call: Call) -> Outcome:
+    member = call.query.text("member")
+    await group_actions.remove_member(call.source, call.query.text("id"), member)
+    return Outcome(f"Removed {member}.")
+
+
+async def _abort(call: Call) -> Outcome:
+    name = call.query.text("transactional_id")
+    epoch = await group_actions.abort_transaction(call.source, name)
+    return Outcome(f"Aborted the transaction of {name}. Its producer is fenced: the epoch is {epoch} now.")
+
+
+async def _abort_hanging(call: Call) -> Outcome:
+    form = call.query
+    topic, partition = form.text("topic"), _whole(form, "partition", least=0)
+    await group_actions.abort_hanging(call.source, topic, partition, _whole(form, "producer", least=0))
+    return Outcome(f"Wrote an abort marker to {topic}-{partition}.")
+
+
+_DURATIONS: Final = {"ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+async def _advance(call: Call) -> Outcome:
+    amount, unit = _decimal(call.query, "amount"), call.query.text("unit")
+    await levers.advance(call.broker, amount * _DURATIONS.get(unit, 1))
+    return Outcome(f"The clock is {amount:g} {unit} further.")
+
+
+async def _freeze(call: Call) -> Outcome:
+    levers.freeze(call.broker)
+    return Outcome("The clock stands still.")
+
+
+async def _resume(call: Call) -> Outcome:
+    levers.resume(call.broker)
+    return Outcome("The clock runs.")
+
+
+async def _set_speed(call: Call) -> Outcome:
+    speed = _decimal(call.query, "speed")
+    levers.set_speed(call.broker, speed)
+    return Outcome(f"The clock's speed is {speed:g}.")
+
+
+_FAULT_WORDS: Final = ("api", "client_id", "group", "transactional_id", "topic")
+_FAULT_NUMBERS: Final = ("partition", "nth", "after", "times", "delay_ms", "throttle_ms")
+
+
+async def _add_fault(call: Call) -> Outcome:
+    form = call.query
+    words: dict[str, Any] = {name: form.text(name).strip() for name in _FAULT_WORDS if form.text(name).strip()}
+    words |= {name: _whole(form, name, least=0) for name in _FAULT_NUMBERS if form.text(name).strip()}
+    what = form.text("what")
+    if what == "error":
+        words["error"] = form.text("error").strip()
+    elif what == "drop":
+        words["drop"] = True
+    elif what in ("close", "restart"):
+        words[what] = form.text("moment") or "before"
+    number = levers.add_fault(call.broker, call.held, words)
+    return Outcome(f"Added rule {number}.")
+
+
+async def _remove_fault(call: Call) -> Outcome:
+    number = call.query.text("number")
+    levers.remove_fault(call.broker, call.held, number)
+    return Outcome(f"Removed rule {number}.")
+
+
+async def _snapshot(call: Call) -> Outcome:
+    return Outcome(f"Took snapshot {await levers.take_snapshot(call.broker, call.held)}.")
+
+
+async def _restore(call: Call) -> Outcome:
+    number = call.query.text("number")
+    await levers.restore(call.broker, call.held, number)
+    return Outcome(f"Restored snapshot {number}.")
+
+
+async def _stop(call: Call) -> Outcome:
+    await levers.stop(call.broker)
+    return Outcome("The broker has stopped. This page goes on.")
+
+
+async def _kill(call: Call) -> Outcome:
+    levers.kill(call.broker)
+    return Outcome("The broker is dead. This page goes on.")
+
+
+async def _start(call: Call) -> Outcome:
+    await levers.start(call.broker)
+    return Outcome("The broker runs.")
+
+
+CHANGES: Final[dict[str, Change]] = {
+    "create-topic": Change("Create the topic", _create_topic),
+    "delete-topic": Change("Delete the topic", _delete_topic),
+    "add-partitions": Change("Add partitions", _add_partitions),
+    "set-config": Change("Set the config", _set_config),
+    "delete-records": Change("Delete records", _delete_records),
+    "produce": Change("Send the record", _produce),
+    "set-offsets": Change("Set offsets", _set_offsets),
+    "delete-offsets": Change("Delete offsets", _delete_offsets),
+    "delete-group": Change("Delete the group", _delete_group),
+    "remove-member": Change("Remove the member", _remove_member),
+    "abort": Change("Abort the transaction", _abort),
+    "abort-hanging": Change("Abort the transaction", _abort_hanging),
+    "advance": Change("Move the clock", _advance, needs_token=True),
+    "freeze": Change("Freeze the clock", _freeze, needs_token=True),
+    "resume": Change("Resume the clock", _resume, needs_token=True),
+    "set-speed": Change("Set the clock's speed", _set_speed, needs_token=True),
+    "add-fault": Change("Add the rule", _add_fault, needs_token=True),
+    "remove-fault": Change("Remove the rule", _remove_fault, needs_token=True),
+    "snapshot": Change("Take a snapshot", _snapshot, needs_token=True),
+    "restore": Change("Restore the snapshot", _restore, needs_token=True),
+    "stop": Change("Stop the broker", _stop, needs_token=True),
+    "kill": Change("Kill the broker", _kill, needs_token=True),
+    "start": Change("Start the broker", _start, needs_token=True),
+}

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.common.logging import log
 from odradek.page.facts.source import FactError
+from odradek.testing.in_process import NotRunning
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
@@ -61,6 +62,8 @@ class Feed:
                 parts = await self._load()
             except FactError as error:
                 problem = error.reason
+            except NotRunning:
+                problem = "the broker is not running"
             except Exception as error:  # noqa: BLE001  a fault of ours ends this rendering, not the page
                 log.error("a view of the page failed", error)
                 problem = f"{type(error).__name__}: the broker's log says more"

@@ -36,10 +36,11 @@ _HIDDEN = re.compile(
 
 def data(text: object) -> Markup:
     """Return a client's text, isolated, with its hidden characters shown."""
-    return Markup("<bdi>{}</bdi>").format(_with_codes(str(text)))
+    return Markup("<bdi>{}</bdi>").format(coded(str(text)))
 
 
-def _with_codes(text: str) -> Markup:
+def coded(text: str) -> Markup:
+    """Return a client's text with its hidden characters shown, for an element that isolates its direction."""
     parts: list[str] = []
     position = 0
     for found in _HIDDEN.finditer(text):
@@ -111,7 +112,7 @@ def count(value: int, one: str, many: str | None = None) -> str:
 
 def url(view: str, **query: object) -> str:
     """Return the URL of a view. None is left out."""
-    asked = urlencode([(name, str(value)) for name, value in query.items() if value is not None], quote_via=quote)
+    asked = urlencode([(name, str(value)) for name, value in query.items() if value is not None], safe="/:,", quote_via=quote)
     path = f"/page/{view}" if view != "overview" else "/"
     return f"{path}?{asked}" if asked else path
 
@@ -134,7 +135,7 @@ class Templates:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        filters: Iterable[Callable[..., object]] = (data, preview, number, size, duration, moment, count)
+        filters: Iterable[Callable[..., object]] = (data, coded, preview, number, size, duration, moment, count)
         self._environment.filters |= {each.__name__: each for each in filters}
         self._environment.globals |= {"url": url, "static_url": static_url, **shared}
         self._environment.globals["parts"] = self._environment.get_template("parts.html").module

@@ -70,6 +70,13 @@ def _tls_of(core: BrokerCore, listener: Listener) -> ssl.SSLContext | None:
     return context
 
 
+def is_login_refused(error: BaseException | None) -> bool:
+    """Return whether an error comes from a login that the broker has refused."""
+    while error is not None and not isinstance(error, LoginFailed):
+        error = error.__cause__
+    return error is not None
+
+
 class _User:
     """An open client, and how many use it now."""
 
@@ -116,9 +123,12 @@ class Users:
             try:
                 async with self.source(login) as source:
                     await source.cluster.refresh([])
-            except LoginFailed as error:
+            except ClientError as error:
+                if login in self._open:
+                    self._end(login, self._open[login])
+                if not is_login_refused(error):
+                    raise
                 refusal = error
-                self._end(login, self._open[login])
             else:
                 return login
         raise refusal
@@ -126,8 +136,6 @@ class Users:
     async def close(self) -> None:
         """Close all clients."""
         for login, user in list(self._open.items()):
-            if user.closing is not None:
-                user.closing.cancel()
             self._end(login, user)
         await asyncio.gather(*self._ending)
 
@@ -148,6 +156,8 @@ class Users:
     def _end(self, login: Login | None, user: _User) -> None:
         if self._open.get(login) is user:
             del self._open[login]
+        if user.closing is not None:
+            user.closing.cancel()
         task = asyncio.ensure_future(user.stack.aclose())
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)

@@ -3,13 +3,13 @@
 import pytest
 from aiokafka.errors import KafkaError
 
+from odradek.http.control.route import ControlObjects
 from odradek.page.actions import ActionFailed
 from odradek.page.facts import levers
 from odradek.page.facts.findings import findings, report_bytes
 from odradek.page.facts.overview import overview
 from odradek.page.facts.source import Missing, Unavailable
 from odradek.testing import Broker
-from odradek.testing.control.route import ControlObjects
 from tests.page.conftest import page_of, producing
 
 

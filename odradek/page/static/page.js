@@ -58,7 +58,14 @@
     }
   };
 
+  // Parts that stand still, with what has come for them since.
+  const paused = new Map();
+
   const swap = (id, html) => {
+    if (paused.has(id)) {
+      paused.set(id, html);
+      return;
+    }
     const part = byId(id);
     if (!part) {
       // The page had no facts when it was loaded.
@@ -143,13 +150,15 @@
     submitted.preventDefault();
     const button = submitted.submitter;
     const fields = new FormData(form, button);
-    const question = form.dataset.ask.replace(/{(\w+)}/g, (_, name) => fields.getAll(name).join(", "));
+    const pattern = button.dataset.ask || form.dataset.ask;
+    const question = pattern.replace(/{(\w+)}/g, (_, name) => fields.getAll(name).join(", ")).replace(/\s+\?/, "?");
     if (!(await ask(button.textContent.trim(), question, button.matches(".grave")))) return;
     fields.set("confirmed", "yes");
     button.disabled = true;
     try {
       const headers = { Accept: "application/json" };
-      const answer = await fetch(form.action, { method: "POST", headers, body: new URLSearchParams(fields) });
+      const place = button.hasAttribute("formaction") ? button.formAction : form.action;
+      const answer = await fetch(place, { method: "POST", headers, body: new URLSearchParams(fields) });
       const told = await answer.json();
       say(told.text || told.error, !answer.ok);
       if (told.location) location.assign(told.location);
@@ -179,21 +188,41 @@
       }
     }
   });
-  // <details data-load="URL"> gets its content when it is opened.
+  // <details data-load="URL"> gets the record of another page when it is opened; a link with data-in there replaces it.
+  const fill = async (place, url) => {
+    const answer = await fetch(url);
+    const found = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const record = found.getElementById("record") || found.getElementById("problem");
+    record.removeAttribute("id");
+    place.replaceChildren(record);
+  };
   document.addEventListener(
     "toggle",
-    async (toggled) => {
+    (toggled) => {
       const details = toggled.target;
-      if (!details.open || !details.dataset.load) return;
-      const place = details.querySelector("[data-own]");
-      if (!place || place.childElementCount) return;
-      const answer = await fetch(details.dataset.load);
-      place.innerHTML = await answer.text();
+      if (details.open && details.dataset.load) fill(details.querySelector("[data-own]"), details.dataset.load);
     },
     true,
   );
-  // <button data-copy="ID"> copies an element's text.
   document.addEventListener("click", async (clicked) => {
+    const link = clicked.target.closest("[data-own] a[data-in]");
+    if (link) {
+      clicked.preventDefault();
+      fill(link.closest("[data-own]"), link.href);
+    }
+    // <button data-pause="ID"> keeps a part as it is.
+    const pause = clicked.target.closest("[data-pause]");
+    if (pause) {
+      const id = pause.dataset.pause;
+      const isPaused = !paused.has(id);
+      pause.setAttribute("aria-pressed", isPaused);
+      pause.textContent = isPaused ? "Go on" : "Pause";
+      const html = paused.get(id);
+      if (isPaused) paused.set(id, "");
+      else paused.delete(id);
+      if (html) swap(id, html);
+    }
+    // <button data-copy="ID"> copies an element's text.
     const button = clicked.target.closest("[data-copy]");
     if (!button) return;
     const from = byId(button.dataset.copy);

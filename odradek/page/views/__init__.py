@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from odradek.page.facts.source import Missing
+from odradek.page.facts.source import Missing, Unavailable
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -56,25 +56,33 @@ def whole(text: str) -> int | None:
 
 
 class Call(NamedTuple):
-    """A request for a view: the facts' source, the query, and what the user may do.
+    """A request for a view: the query, and what answers it.
 
-    ``memory`` lasts from one rendering of a live view to the next. ``token_given``: the levers are there.
+    ``running_source`` is None while the broker does not run. ``has_token``: the levers are there. ``memory`` lasts from one
+    rendering of a live view to the next.
     """
 
-    source: Source
+    running_source: Source | None
     query: Query
     broker: Broker
     held: Held
-    is_read_only: bool
-    token_given: bool
+    has_token: bool
     memory: dict[str, Any]
+
+    @property
+    def source(self) -> Source:
+        """Return the source of facts. Raises Unavailable."""
+        if self.running_source is None:
+            raise Unavailable("the broker is not running")
+        return self.running_source
 
 
 class View(NamedTuple):
-    """A view. ``load`` raises FactError. ``needs_timeline``: it shows requests."""
+    """A view. ``load`` raises FactError. ``place`` is its place in the navigation. ``needs_timeline``: it shows requests."""
 
     name: str
     load: Callable[[Call], Awaitable[dict[str, Any]]]
+    place: str = ""
     needs_timeline: bool = False
 
 

@@ -1,0 +1,26 @@
+"""axe-core in a tab: what it finds against WCAG, levels A and AA, and the best practices that it knows."""
+
+from functools import cache
+from importlib.util import find_spec
+from pathlib import Path
+
+from tests.needed import MissingTool
+
+_TAGS = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"]
+_RUN = """tags => axe.run(document, {runOnly: tags, resultTypes: ["violations"]}).then(found => found.violations.map(
+    each => `${each.id}: ${each.help}: ${each.nodes.slice(0, 3).map(node => node.html.slice(0, 160)).join(" | ")}`))"""
+
+
+@cache
+def _script():
+    found = find_spec("axe_core_python")
+    if found is None or found.origin is None:
+        raise MissingTool("there is no axe-core: pip install axe-core-python")
+    return Path(found.origin).with_name("axe.min.js").read_text(encoding="utf-8")
+
+
+async def violations(tab):
+    """The violations on the page as it is now. The page's policy is for its own scripts, so this one comes by the debugger."""
+    if not await tab.page.evaluate("() => 'axe' in window"):
+        await tab.page.evaluate(_script())
+    return await tab.page.evaluate(_RUN, _TAGS)

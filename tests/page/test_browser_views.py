@@ -1,0 +1,53 @@
+"""All views at once, with a broker at work: what axe-core says of them at three widths, light and dark; and their pictures."""
+
+import pytest
+
+from tests.page.axe import violations
+from tests.page.browsing import TOKEN
+from tests.page.life import life
+
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("page-browser")]
+
+WIDTHS = (400, 800, 1280)
+
+
+async def assert_accessible(tab):
+    found = []
+    for scheme in ("light", "dark"):
+        await tab.page.emulate_media(color_scheme=scheme)
+        for width in WIDTHS:
+            await tab.page.set_viewport_size({"width": width, "height": 860})
+            found += [f"{width} {scheme} {each}" for each in await violations(tab)]
+            # Nothing but a table scrolls sideways.
+            assert await tab.page.evaluate("() => document.documentElement.scrollWidth") <= width
+    assert found == []
+
+
+async def test_every_view_is_accessible_at_every_width(served, tab):
+    async with life(served.broker):
+        await tab.go("/page/requests")
+        await tab.see_text("live", "live")
+        await served.broker.produce("audit", [b"seen"])
+        for path, part, text, name in (
+            ("/", "clients", "librdkafka", "overview"),
+            ("/page/topic?name=orders", "records", "customer", "topic"),
+            ("/page/topic-log?name=stock", "segments", "active", "topic-log"),
+            ("/page/topic-configs?name=orders", "own", "retention.ms", "topic-configs"),
+            ("/page/group?id=billing", "rebalances", "joined", "group"),
+            ("/page/transactions", "open", "bank-7", "transactions"),
+            ("/page/requests", "clients", "shop", "requests"),
+            ("/page/cluster", "quorum", "leader", "cluster"),
+            ("/page/findings", "report", "pipeline", "findings"),
+        ):
+            await tab.go(path)
+            await tab.see_text(part, text)
+            await tab.see_text("live", "live")
+            await assert_accessible(tab)
+            await tab.picture(name)
+        await tab.go("/page/levers")
+        await assert_accessible(tab)
+        await tab.page.fill("input[name=token]", TOKEN)
+        await tab.page.click("button.go")
+        await tab.see_text("clock", "The broker's time")
+        await assert_accessible(tab)
+        await tab.picture("levers")
