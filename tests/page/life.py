@@ -12,6 +12,8 @@ from tests.page.conftest import consuming, producing
 
 CUSTOMERS = ("ada", "bo", "cleo", "dev", "eve", "finn")
 ORDERS = 60
+# The members stay, however busy the machine is.
+_PATIENT = {"session_timeout_ms": 300_000, "max_poll_interval_ms": 600_000, "rebalance_timeout_ms": 30_000}
 
 
 @asynccontextmanager
@@ -34,18 +36,20 @@ async def life(broker):
             await shop.send_and_wait("orders", json.dumps(order).encode(), customer.encode(), headers=headers)
         # Without a name it would end at once.
         stock = await _librdkafka(broker)
-        first = await stack.enter_async_context(consuming(broker, "orders", group_id="billing", client_id="billing-1"))
+        first = await stack.enter_async_context(
+            consuming(broker, "orders", group_id="billing", client_id="billing-1", **_PATIENT)
+        )
         await first.getmany(timeout_ms=2_000, max_records=20)
         await first.commit()
         joining = asyncio.ensure_future(
-            stack.enter_async_context(consuming(broker, "orders", group_id="billing", client_id="billing-2"))
+            stack.enter_async_context(consuming(broker, "orders", group_id="billing", client_id="billing-2", **_PATIENT))
         )
         while not joining.done():
             await first.getmany(timeout_ms=100, max_records=1)
         await joining
         await _left_behind(broker)
         await _refused(broker)
-        bank = await stack.enter_async_context(producing(broker, client_id="bank", transactional_id="bank-7"))
+        bank = await stack.enter_async_context(_bank(broker))
         async with bank.transaction():
             await bank.send_and_wait("payments", b"paid 1000", partition=0)
         await bank.begin_transaction()
@@ -54,6 +58,10 @@ async def life(broker):
         yield
         del stock
         await bank.abort_transaction()
+
+
+def _bank(broker):
+    return producing(broker, client_id="bank", transactional_id="bank-7", transaction_timeout_ms=900_000)
 
 
 async def _librdkafka(broker):

@@ -17,7 +17,8 @@ async def assert_accessible(tab):
         await tab.page.emulate_media(color_scheme=scheme)
         for width in WIDTHS:
             await tab.page.set_viewport_size({"width": width, "height": 860})
-            found += [f"{width} {scheme} {each}" for each in await violations(tab)]
+            is_first = (scheme, width) == ("light", WIDTHS[0])
+            found += [f"{width} {scheme} {each}" for each in await violations(tab, looks_only=not is_first)]
             # Nothing but a table scrolls sideways.
             assert await tab.page.evaluate("() => document.documentElement.scrollWidth") <= width
     assert found == []
@@ -29,7 +30,7 @@ async def test_every_view_is_accessible_at_every_width(served, tab):
         await tab.see_text("live", "live")
         await served.broker.produce("audit", [b"seen"])
         for path, part, text, name in (
-            ("/", "clients", "librdkafka", "overview"),
+            ("/", "clients", "confluent-kafka", "overview"),
             ("/page/topic?name=orders", "records", "customer", "topic"),
             ("/page/topic-log?name=stock", "segments", "active", "topic-log"),
             ("/page/topic-configs?name=orders", "own", "retention.ms", "topic-configs"),
@@ -43,6 +44,7 @@ async def test_every_view_is_accessible_at_every_width(served, tab):
             await tab.see_text(part, text)
             await tab.see_text("live", "live")
             await assert_accessible(tab)
+            await tab.assert_no_problem()
             await tab.picture(name)
         await tab.go("/page/levers")
         await assert_accessible(tab)
@@ -50,4 +52,5 @@ async def test_every_view_is_accessible_at_every_width(served, tab):
         await tab.page.click("button.go")
         await tab.see_text("clock", "The broker's time")
         await assert_accessible(tab)
+        await tab.assert_no_problem()
         await tab.picture("levers")
