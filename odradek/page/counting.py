@@ -30,11 +30,15 @@ _MOST_KEPT: Final = 5_000
 
 
 class Count(NamedTuple):
-    """The records from an offset up to ``up_to``. ``is_complete``: up to the offset that was asked for."""
+    """The records from an offset up to ``up_to``. ``is_complete``: up to the offset that was asked for.
+
+    ``batches`` is how many were looked at for it; earlier counts are remembered.
+    """
 
     records: int
     up_to: int
     is_complete: bool
+    batches: int
 
 
 @dataclass(slots=True)
@@ -79,7 +83,7 @@ class RecordCounts:
             if up_to <= stable_offset:
                 kept.up_to, kept.records = up_to, records
             await asyncio.sleep(0)
-        return Count(records, up_to, up_to >= end_offset)
+        return Count(records, up_to, up_to >= end_offset, batches)
 
     def _of(self, log: Log, offset: int, *, markers: bool) -> _Kept:
         key = log, offset, markers

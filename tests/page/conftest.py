@@ -32,7 +32,9 @@ async def page_of(broker, login=None):
 
 @pytest.fixture
 async def broker():
-    async with Broker(configs={"group.initial.rebalance.delay.ms": 0}) as broker:
+    # Members of the consumer protocol learn of their partitions by heartbeats, every five seconds by default.
+    heartbeats = {"group.consumer.min.heartbeat.interval.ms": 100, "group.consumer.heartbeat.interval.ms": 100}
+    async with Broker(configs={"group.initial.rebalance.delay.ms": 0, **heartbeats}) as broker:
         yield broker
 
 
@@ -64,7 +66,7 @@ async def consuming(broker, *topics, **settings):
         await consumer.stop()
 
 
-async def until(condition, within_s=10.0):
+async def until(condition, within_s=40.0):
     """Return what ``condition`` returns once that is true."""
     async with asyncio.timeout(within_s):
         while not (found := await condition()):  # noqa: ASYNC110  nobody tells when it has become true

@@ -8,7 +8,7 @@ rebalances are those that this broker, as coordinator, has decided on.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from odradek.client.apis import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from odradek.page.facts.rebalances import Rebalance
     from odradek.page.facts.source import Partition, Rights, Source
 
-# The most batches of a partition that are counted for the lag in records.
+# The most batches that one look at a group counts for its lag in records. The next look goes on.
 MOST_BATCHES: Final = 20_000
 
 
@@ -171,37 +171,50 @@ async def _partitions(source: Source, committed: Committed, owners: Mapping[Part
         list_offsets(source, dict.fromkeys(seen, EARLIEST_TIMESTAMP), leaders),
         list_offsets(source, dict.fromkeys(seen, LATEST_TIMESTAMP), leaders),
     )
-    return [await _partition(source, partition, committed, (starts, ends), owners.get(partition)) for partition in seen]
+    rows: list[GroupPartition] = []
+    left = MOST_BATCHES
+    for partition in seen:
+        row = _partition(partition, committed, (starts, ends), owners.get(partition))
+        row, used = await _counted(source, row, left)
+        rows.append(row)
+        left -= used
+    return rows
 
 
-async def _partition(
-    source: Source,
+def _partition(
     partition: Partition,
     committed: Committed,
     bounds: tuple[Mapping[Partition, int], Mapping[Partition, int]],
     owner: str | None,
 ) -> GroupPartition:
-    offset, start, end = committed.offsets.get(partition), bounds[0].get(partition), bounds[1].get(partition)
-    records, is_at_least, not_counted = None, False, 0
-    replica = source.core.partitions.get(*partition)
-    if offset is not None and end is not None and replica is not None and replica.log is not None:
-        counted_from = max(offset, replica.log.log_start_offset)
-        up_to = min(end, replica.log.log_end_offset)
-        count = await source.watch.counts.count(
-            replica.log, counted_from, up_to, replica.last_stable_offset, most_batches=MOST_BATCHES
-        )
-        records, is_at_least = count.records, not count.is_complete or up_to < end
-        not_counted = max(count.up_to - counted_from, 0) - count.records
+    offset, end = committed.offsets.get(partition), bounds[1].get(partition)
     return GroupPartition(
         topic=partition[0],
         partition=partition[1],
         committed_offset=offset,
         metadata=committed.metadata.get(partition, ""),
-        start_offset=start,
+        start_offset=bounds[0].get(partition),
         end_offset=end,
         lag=None if offset is None or end is None else max(end - offset, 0),
-        lag_records=records,
-        is_at_least=is_at_least,
-        not_counted=not_counted,
+        lag_records=None,
+        is_at_least=False,
+        not_counted=0,
         member_id=owner,
     )
+
+
+async def _counted(source: Source, row: GroupPartition, most_batches: int) -> tuple[GroupPartition, int]:
+    """Return the row with its lag in records, if this broker has a replica; and how many batches that took."""
+    replica = source.core.partitions.get(row.topic, row.partition)
+    if row.committed_offset is None or row.end_offset is None or replica is None or replica.log is None:
+        return row, 0
+    log = replica.log
+    first, end = max(row.committed_offset, log.log_start_offset), min(row.end_offset, log.log_end_offset)
+    count = await source.watch.counts.count(log, first, end, replica.last_stable_offset, most_batches=most_batches)
+    counted = replace(
+        row,
+        lag_records=count.records,
+        is_at_least=not count.is_complete or end < row.end_offset,
+        not_counted=max(count.up_to - first, 0) - count.records,
+    )
+    return counted, count.batches

@@ -13,7 +13,7 @@ from odradek.client.admin_apis import DESCRIBE_LOG_DIRS
 from odradek.client.apis import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from odradek.page.facts.connections import connected_clients, told_errors
 from odradek.page.facts.groups import Committed, Described, Listed, committed_offsets, described_groups, listed_groups
-from odradek.page.facts.source import ask_nodes, leaders_of, list_offsets, metadata, rights
+from odradek.page.facts.source import ask_nodes, in_turns, leaders_of, list_offsets, metadata, rights
 from odradek.protocol.message_types.describe_log_dirs import DescribeLogDirsRequest
 
 if TYPE_CHECKING:
@@ -132,10 +132,12 @@ async def overview(source: Source) -> Overview:
         cluster_id=known.cluster_id or "",
         this_broker=source.core.node_id,
         now_ms=source.broker.clock.now_ms(),
-        brokers=tuple(_broker(source, each, known, disks) for each in sorted(known.brokers, key=lambda one: one.node_id)),
-        topics=tuple(_topic(source, each, starts, ends, disks, lags.values()) for each in shown),
+        brokers=await in_turns(
+            lambda each: _broker(source, each, known, disks), sorted(known.brokers, key=lambda one: one.node_id)
+        ),
+        topics=await in_turns(lambda each: _topic(source, each, starts, ends, disks, lags.values()), shown),
         more_topics=more_topics,
-        groups=tuple(_group(each, described.get(each.group), lags.get(each.group)) for each in groups),
+        groups=await in_turns(lambda each: _group(each, described.get(each.group), lags.get(each.group)), groups),
         more_groups=more_groups,
         clients=tuple(clients),
         more_clients=more_clients,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 
 from odradek.client.admin_apis import DESCRIBE_CLUSTER
 from odradek.client.api import Api, ClientError, LoginFailed, RequestRefused, RequestT, ResponseT
@@ -23,7 +23,7 @@ from odradek.protocol.message_types.metadata import MetadataRequest, MetadataReq
 from odradek.testing.in_process import NotRunning
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping
 
     from odradek.broker.start.server import Broker as BrokerCore
     from odradek.client.cluster_client import ClusterClient
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
     from odradek.testing.listening import ListeningBroker
 
 Partition = tuple[str, int]
+T = TypeVar("T")
+R = TypeVar("R")
 
 _UNAUTHORIZED: Final = frozenset(
     {
@@ -49,6 +51,8 @@ _ABSENT: Final = frozenset(
         ErrorCode.TRANSACTIONAL_ID_NOT_FOUND,
     }
 )
+# Rows that are made at once, in a millisecond or so.
+_ROWS_AT_ONCE: Final = 30
 # Partitions in one request of ListOffsets.
 _AT_ONCE: Final = 2_000
 
@@ -117,6 +121,16 @@ def reason_of(error: ClientError) -> str:
 def is_denied(code: int) -> bool:
     """Return whether an error code says that ACLs forbid it."""
     return code in _UNAUTHORIZED
+
+
+async def in_turns(make: Callable[[T], R], items: Iterable[T]) -> tuple[R, ...]:
+    """Return what ``make`` makes of each item. Others may use the loop after each few."""
+    rows: list[R] = []
+    for each in items:
+        rows.append(make(each))
+        if len(rows) % _ROWS_AT_ONCE == 0:
+            await asyncio.sleep(0)
+    return tuple(rows)
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from odradek.client.api import ClientError
 from odradek.client.apis import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from odradek.common.config.dynamic import ResourceType
 from odradek.page.facts.overview import disks_of
-from odradek.page.facts.source import Missing, Unavailable, described_topic, leaders_of, list_offsets
+from odradek.page.facts.source import Missing, Unavailable, described_topic, in_turns, leaders_of, list_offsets
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from odradek.protocol.message_types.describe_log_dirs import DescribableLogDirTopic
@@ -233,7 +233,7 @@ async def segments(source: Source, name: str, partition: int) -> SegmentFacts:
     replica, log = await _log(source, name, partition)
     pairs = list(log.segments.with_ends(log.log_end_offset))
     try:
-        rows = tuple(_segment(log, segment, end) for segment, end in pairs)
+        rows = await in_turns(lambda pair: _segment(log, *pair), pairs)
         compaction = await _compaction(source, replica, log) if log.config.is_compacted else None
     except (KafkaError, OSError) as error:
         raise Unavailable(f"{name}-{partition}: its log cannot be read: {error}") from error

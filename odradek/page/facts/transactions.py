@@ -67,7 +67,10 @@ class TransactionRow:
 
 @dataclass(frozen=True, slots=True)
 class Transactions:
-    """All transactional ids, open ones first, the oldest first. Hanging ones are those in replicas of this broker."""
+    """All transactional ids, open ones first, the oldest first.
+
+    Hanging ones are those on partitions that this broker leads, and that somebody has used since its start.
+    """
 
     now_ms: int
     open: tuple[TransactionRow, ...]
@@ -130,7 +133,8 @@ async def _described(source: Source, coordinators: Iterable[int]) -> dict[str, t
 def _unstable_here(source: Source) -> Iterator[Partition]:
     """Yield the partitions that this broker leads, and whose readers with read_committed are held back."""
     for partition in source.core.partitions:
-        if partition.log is not None and partition.leader is not None:
+        # To load the producers of thousands of idle logs would take long.
+        if partition.log is not None and partition.leader is not None and partition.log.knows_producers:
             try:
                 if partition.log.first_unstable_offset is not None:
                     yield partition.topic, partition.index

@@ -212,6 +212,11 @@ class Log:
         """Return the producers, loaded on first use. KafkaError: KAFKA_STORAGE_ERROR."""
         return self._producers.load()
 
+    @property
+    def knows_producers(self) -> bool:
+        """Return whether the producers are loaded. Idle logs load them on first use."""
+        return self._producers.loaded is not None
+
     # --------------------------------------------------------------------------------------------------------- appends
 
     def append(
