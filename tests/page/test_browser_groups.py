@@ -1,0 +1,84 @@
+"""Groups, transactions and requests in a browser: what clients do is shown, and buttons act on it."""
+
+import pytest
+
+from tests.page.conftest import consuming, producing
+
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("page-browser")]
+
+
+async def test_a_group_is_followed_and_its_offsets_are_set(served, tab):
+    await served.broker.create_topics({"orders": 2})
+    async with producing(served.broker, transactional_id="bank") as producer, producer.transaction():
+        for number in range(10):
+            await producer.send("orders", b"x", partition=number % 2)
+    await tab.go("/page/overview")
+    async with consuming(served.broker, "orders", group_id="billing", client_id="ledger") as consumer:
+        await consumer.getone()
+        await consumer.commit()
+        await tab.go("/page/group?id=billing")
+        await tab.see_text("state", "Stable")
+        [member] = await tab.rows("members")
+        assert member[0].startswith("ledger")
+        assert member[1] == "orders-0, orders-1"
+        rows = await tab.cells("partitions")
+        # Each partition has five records and a marker.
+        assert [row["End"] for row in rows.values()] == ["6", "6"]
+        assert sum(int(row["Lag, records"]) for row in rows.values()) == 9
+        assert sum(int(row["Lag, offsets"]) for row in rows.values()) == 11
+        await tab.see_text("rebalances", "joined")
+        await consumer.getmany(timeout_ms=1_000)
+        await consumer.commit()
+        await tab.see("() => document.querySelector('#state').innerText.includes('Lag in records\\n0')")
+    await tab.see_text("state", "Empty")
+    await tab.see_text("rebalances", "left")
+    await tab.page.check("input[data-all=p]")
+    await tab.page.click("text=Set the offsets of the checked")
+    await tab.page.select_option("select[name=to]", "offset")
+    await tab.page.fill("input[name=number]", "2")
+    await tab.page.click("button:text-is('Set offsets')")
+    assert "orders-0, orders-1 to offset 2?" in await tab.page.inner_text("#ask")
+    await tab.confirm()
+    assert (await tab.said()).startswith("Set 2 offsets.")
+    await tab.see("() => [...document.querySelectorAll('#partitions td:nth-child(2)')].every(cell => cell.innerText === '2')")
+    await tab.page.click("button:text-is('Delete the group')")
+    await tab.confirm()
+    await tab.see_text("groups", "No group yet")
+    await tab.assert_no_problem()
+
+
+async def test_an_open_transaction_is_shown_and_aborted(served, tab):
+    await served.broker.create_topics({"payments": 1})
+    await tab.go("/page/transactions")
+    await tab.see_text("open", "None")
+    async with producing(served.broker, transactional_id="bank", client_id="bank") as producer:
+        await producer.begin_transaction()
+        await producer.send_and_wait("payments", b"paid")
+        await tab.see_text("open", "bank")
+        await tab.see_text("open", "holds back read_committed at 0")
+        await tab.page.click("#open button")
+        await tab.confirm()
+        assert "Aborted the transaction of bank" in await tab.said()
+        await tab.see_text("open", "nothing holds readers back")
+        assert "CompleteAbort" in (await tab.cells("others"))["bank"]["State"]
+        with pytest.raises(Exception, match=r"(?i)fenced|epoch"):
+            await producer.commit_transaction()
+    await tab.go("/page/topic?name=payments")
+    await tab.see_text("records", "aborted")
+
+
+async def test_requests_are_drawn_as_they_come(served, tab):
+    await served.broker.create_topics({"orders": 1})
+    await tab.go("/page/requests")
+    await tab.see_text("live", "live")
+    async with producing(served.broker, client_id="shop") as producer:
+        await producer.send_and_wait("orders", b"x")
+        await tab.see(
+            "() => [...document.querySelectorAll('svg g.request text')].some(each => each.textContent.startsWith('Produce'))"
+        )
+        shop = next(row for row in await tab.rows("clients") if row[0] == "shop")
+        assert int(shop[3]) >= 2
+        await tab.page.locator("svg g.request a", has_text="Produce").first.click()
+        await tab.page.wait_for_selector("#json")
+        assert '"orders"' in await tab.page.inner_text("#json")
+        await tab.assert_no_problem()
