@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from collections.abc import AsyncIterator
 
     from odradek.broker.start.server import Broker as BrokerCore
-    from odradek.client.cluster_client import Address, ClusterClient
+    from odradek.client.cluster_client import ClusterClient
+    from odradek.client.known_cluster import Address
     from odradek.page.watch import Watch
     from odradek.testing.listening import ListeningBroker
 
