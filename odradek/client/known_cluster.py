@@ -1,7 +1,7 @@
 """A client's knowledge of a cluster, without I/O: its nodes and leaders by the last Metadata response, and ListOffsets.
 
-``cluster_client`` asks on an event loop. The commands ask on blocking sockets (``cli.cluster``): importing asyncio would make
-them start a fifth slower.
+``cluster_client`` asks on an event loop. The commands ask on blocking sockets (``cli.cluster``): asyncio would add 29 ms to
+the 190 of ``odradek groups list``.
 """
 
 from collections.abc import Iterable, Mapping
