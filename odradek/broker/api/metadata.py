@@ -235,12 +235,12 @@ def rule(guarded: "GuardedRequest") -> object:
         MetadataResponseTopic(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED, name=name, is_internal=name in INTERNAL_TOPICS)
         for name in sorted(uncreated)
     ]
-    permitted = [topic for topic in permitted if topic.topic_id is not None or topic.name not in uncreated]
+    permitted = tuple([topic for topic in permitted if topic.topic_id is not None or topic.name not in uncreated])
     answer = then(guarded.handle(guarded.request._replace(topics=permitted)), partial(_with_operations, guarded))
     return with_refused(answer, "topics", told)
 
 
-def _not_to_be_created(guarded: "GuardedRequest", topics: list[MetadataRequestTopic]) -> set[str]:
+def _not_to_be_created(guarded: "GuardedRequest", topics: "Iterable[MetadataRequestTopic]") -> set[str]:
     """Return the missing topics that the client may not auto-create."""
     if not guarded.request.allow_auto_topic_creation or not guarded.services.config["auto.create.topics.enable"]:
         return set()

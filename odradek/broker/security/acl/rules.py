@@ -55,15 +55,18 @@ class GuardedRequest(NamedTuple):
         resource_type: AclResourceType,
         items: Iterable[ItemT],
         name_of: Callable[[ItemT], str | None],
-    ) -> tuple[list[ItemT], list[ItemT]]:
-        """Split items into permitted and refused. Items without a name count as permitted: the handler refuses them."""
+    ) -> tuple[tuple[ItemT, ...], tuple[ItemT, ...]]:
+        """Split items into permitted and refused. Items without a name count as permitted: the handler refuses them.
+
+        The parts are tuples, like the arrays of a decoded request: handlers may look an item up by its value.
+        """
         named = [(item, name_of(item)) for item in items]
         allowed = self.access.allowed(operation, resource_type, [name for _, name in named if name is not None])
         permitted: list[ItemT] = []
         refused: list[ItemT] = []
         for item, name in named:
             (permitted if name is None or name in allowed else refused).append(item)
-        return permitted, refused
+        return tuple(permitted), tuple(refused)
 
     def topic_name(self, topic: Any, *, by_id: bool) -> str | None:
         """Return the name of a topic requested by name or id; None for an unknown id."""

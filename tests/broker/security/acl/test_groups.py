@@ -77,6 +77,11 @@ async def test_offsets_of_topics_that_the_client_may_use_are_committed_and_told(
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=None) for group in ("g", "other")])
         told = await node.alice(ApiKey.OFFSET_FETCH, request, 9)
         assert [(group.group_id, group.error_code) for group in told.groups] == [("g", 0), ("other", NO_GROUP)]
+        # Some of the topics of one of several groups.
+        topics = [OffsetFetchRequestTopics(name=name, partition_indexes=[0]) for name in ("mine", "theirs")]
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=topics) for group in ("g", "other")])
+        told = await node.alice(ApiKey.OFFSET_FETCH, request, 9)
+        assert [(group.group_id, len(group.topics)) for group in told.groups] == [("g", 2), ("other", 0)]
 
 
 async def test_groups_that_the_client_may_not_describe_are_left_out_or_refused():
