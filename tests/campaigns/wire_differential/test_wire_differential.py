@@ -114,8 +114,14 @@ def test_a_recording_of_some_scripts_keeps_the_answers_to_the_others(tmp_path, s
 
 def test_every_api_and_version_is_sent_in_every_slice_of_requests():
     served = {f"{api_key.name}/v{version}" for api_key, version in versions()}
+    # Unregistering a broker has one field, which would end Kafka's. The rest have no field.
+    without_edges = {
+        "UNREGISTER_BROKER/v0",
+        *(f"{key.name}/v{version}" for key, version in versions() if not list(fields_of(key, version))),
+    }
     for of_slice in ("valid", "unknown", "bytes", "edges"):
-        assert served <= {script.name.partition("/")[2] for script in every([of_slice], ())}
+        sent = {script.name.partition("/")[2] for script in every([of_slice], ())}
+        assert served - (without_edges if of_slice == "edges" else set()) <= sent
 
 
 @each_case("api_key", BASES)
