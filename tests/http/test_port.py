@@ -84,13 +84,6 @@ async def test_a_broker_that_does_not_run_has_no_metrics_and_is_not_ready(broker
         assert b" 200 " in await exchange(http_port, SCRAPE.replace(b"/metrics", b"/ready"))
 
 
-async def test_the_page_names_the_broker_and_the_paths(broker):
-    _, _, body = await ask(broker, SCRAPE.replace(b"/metrics", b"/"))
-    assert broker.bootstrap_servers.encode() in body
-    for path in (b"/metrics", b"/ready", b"/openapi.json", b"/v1/"):
-        assert path in body
-
-
 async def test_a_token_that_was_set_guards_the_metrics(broker):
     assert (await ask(broker, with_token(TOKEN.encode()), GUARDED))[0] == "200 OK"
     assert (await ask(broker, with_token(SCRAPERS.encode()), GUARDED))[0] == "200 OK"
