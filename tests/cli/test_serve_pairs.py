@@ -27,6 +27,7 @@ FLAGS = (
     "--token",
     "--metrics-token",
     "--no-page",
+    "--page-read-only",
     "--topic",
     "--init",
     "--faults",
@@ -39,8 +40,10 @@ REFUSED = {
     ("--token", "--no-http"): "--token and --no-http do not go together",
     ("--metrics-token", "--no-http"): "--metrics-token and --no-http do not go together",
     ("--http-certificate", "--no-http"): "--http-certificate and --no-http do not go together",
+    ("--page-read-only", "--no-http"): "--page-read-only and --no-http do not go together",
+    ("--no-page", "--page-read-only"): "--page-read-only and --no-page do not go together",
 }
-NEED_A_PORT = ("--token", "--metrics-token", "--http-certificate")
+NEED_A_PORT = ("--token", "--metrics-token", "--http-certificate", "--page-read-only")
 
 
 def value_of(flag, directory, certificates):
@@ -166,7 +169,8 @@ def checks(pair, client, url, token, directory, certificates):
         with pytest.raises(urllib.error.HTTPError, match="401"):
             opened(f"{url}/v1/topics", SCRAPERS, context)
     # Without the page there is a text that names the paths.
-    assert (b"<html" in opened(url, "", context)) == ("--no-page" not in pair)
+    page = opened(url, "", context).decode()
+    assert ("<html" in page, "read-only" in page) == ("--no-page" not in pair, "--page-read-only" in pair)
     if "--faults" in pair:
         assert len(asked(f"{url}/v1/faults", token, context)["faults"]) == 1
 

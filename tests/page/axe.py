@@ -15,9 +15,9 @@ _RUN = """only => axe.run(document, {runOnly: only, resultTypes: ["violations"]}
 
 @cache
 def _script():
-    found = find_spec("axe_core_python")
+    found = find_spec("axe_playwright_python")
     if found is None or found.origin is None:
-        raise MissingTool("there is no axe-core: pip install axe-core-python")
+        raise MissingTool("there is no axe-core: pip install axe-playwright-python")
     return Path(found.origin).with_name("axe.min.js").read_text(encoding="utf-8")
 
 
