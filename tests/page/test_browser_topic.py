@@ -2,6 +2,7 @@
 
 import pytest
 
+from odradek.testing import NewTopic
 from tests.page.conftest import producing
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("page-browser")]
@@ -45,7 +46,8 @@ async def test_the_tail_follows_until_it_is_paused(served, tab):
 
 
 async def test_records_are_found_by_offset_time_and_text(served, tab):
-    await served.broker.create_topics({"orders": 1})
+    # Their times are long ago.
+    await served.broker.create_topics({"orders": NewTopic(1, configs={"retention.ms": "-1"})})
     async with producing(served.broker) as producer:
         for number in range(120):
             await producer.send("orders", b"order %d" % number, b"key", timestamp_ms=1_700_000_000_000 + number * 1_000)
