@@ -14,14 +14,13 @@ from odradek.common.logging import log
 from odradek.http.access import Access
 from odradek.http.control.api import ControlApi
 from odradek.http.port import HttpPort
+from odradek.page.late import LatePage
 
 if TYPE_CHECKING:
-    from odradek.page.app import PageSite
     from odradek.testing.faults.vocabulary import FaultKeywords
     from odradek.testing.threaded import Broker
 
 _IMPORTED_LATE: Final = ("uvicorn.config", "odradek.http.connection", "odradek.http.app")
-_PAGE_IMPORTED_LATE: Final = "odradek.page.app"
 
 
 class ServedHttp:
@@ -32,7 +31,7 @@ class ServedHttp:
         self._port = port
         self._access = Access(options.token or token_urlsafe(16), options.metrics_token, hosts)
         self._control: ControlApi | None = None
-        self._page: PageSite | None = None
+        self._page: LatePage | None = None
         self._serving: asyncio.Task[None] | None = None
 
     @classmethod
@@ -91,17 +90,15 @@ class ServedHttp:
 
     async def _serve(self) -> None:
         # These imports take a tenth of a second, which clients of the broker need not wait for.
-        for name in (*_IMPORTED_LATE, *([_PAGE_IMPORTED_LATE] if self._options.has_page else [])):
+        for name in _IMPORTED_LATE:
             await asyncio.to_thread(import_module, name)
         from odradek.http.app import HttpApplication
 
         if self._control is None:
             return
         if self._options.has_page:
-            from odradek.page.app import PageSite
-
-            control, token = self._control, self._access.token
-            self._page = PageSite(control.broker, control.held, token, is_read_only=self._options.is_page_read_only)
+            token, is_read_only = self._access.token, self._options.is_page_read_only
+            self._page = LatePage(self._control, token, is_read_only=is_read_only)
         self._port.serve(HttpApplication(self._control, self._access, self._page).app)
         if self._options.opens_browser:
             await self._open_browser()

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import json
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
