@@ -12,7 +12,8 @@ Schema = dict[str, Any]
 
 _PLAIN: Final[dict[object, Schema]] = {
     str: {"type": "string"},
-    int: {"type": "integer"},
+    # Times in milliseconds and offsets do not fit into 32 bits, which generated clients use without a format.
+    int: {"type": "integer", "format": "int64"},
     float: {"type": "number"},
     bool: {"type": "boolean"},
     NoneType: {"type": "null"},
@@ -41,8 +42,10 @@ class Schemas:
             return {"type": "object", "additionalProperties": self.of(arguments[1]) or True}
         if origin is UnionType:
             each = [self.of(argument) for argument in arguments]
-            if all(schema.keys() == {"type"} for schema in each):
-                return {"type": [schema["type"] for schema in each]}
+            if all(argument in _PLAIN for argument in arguments):
+                # Of plain values, only numbers have a format.
+                formats = [{"format": schema["format"]} for schema in each if "format" in schema]
+                return {"type": [schema["type"] for schema in each], **(formats[0] if formats else {})}
             return {"anyOf": each}
         raise TypeError(f"there is no schema for {kind!r}")
 

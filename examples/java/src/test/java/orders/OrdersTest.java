@@ -46,7 +46,7 @@ class OrdersTest {
 
         produce("an order");
 
-        assertEquals(2, broker.control.getFaultsFault(fault).getHits());
+        assertEquals(2L, broker.control.getFaultsFault(fault).getHits());
         assertEquals(1, broker.control.getTopicsTopicRecords("orders", null).getRecords().size());
     }
 
