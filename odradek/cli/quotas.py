@@ -116,7 +116,7 @@ def remove(keys: tuple[str, ...], bootstrap: Servers, as_json: bool, entity: Ent
         if removed:
             _alter(cluster, entity, [OpData(key, remove=True) for key in removed])
     missing = [key for key in keys if key not in known] or ([] if known else ["quota"])
-    refusals = [Refused(_told(entity), ErrorCode.RESOURCE_NOT_FOUND, f"there is no {key}") for key in missing]
+    refusals = [Refused(_entity_text(entity), ErrorCode.RESOURCE_NOT_FOUND, f"there is no {key}") for key in missing]
     if removed or as_json:
         show(_COLUMNS, _rows(entity, removed), as_json=as_json)
     return exit_status(refusals)
@@ -137,14 +137,14 @@ def _described(cluster: Cluster, entity: Entity, *, strict: bool) -> Sequence[En
 def _alter(cluster: Cluster, entity: Entity, ops: Sequence[OpData]) -> None:
     entry = RequestEntryData([RequestEntityData(*part) for part in entity.items()], ops)
     for result in cluster.controller().call(ALTER_CLIENT_QUOTAS, AlterClientQuotasRequest([entry])).entries:
-        check(_told(entity), result.error_code, result.error_message)
+        check(_entity_text(entity), result.error_code, result.error_message)
 
 
 def _names(entry: EntryData) -> Entity:
     return {part.entity_type: part.entity_name for part in entry.entity}
 
 
-def _told(entity: Entity) -> str:
+def _entity_text(entity: Entity) -> str:
     return ", ".join(f"{kind} {_DEFAULT_NAME if name is None else name}" for kind, name in entity.items())
 
 

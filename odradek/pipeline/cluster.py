@@ -62,7 +62,7 @@ class Cluster:
         try:
             self._admin = self._jvm.org.apache.kafka.clients.admin.AdminClient.create(settings)
         except Py4JJavaError as failure:
-            raise self._told(failure) from failure
+            raise self._pipeline_error(failure) from failure
 
     def cluster_id(self) -> str:
         """Return the cluster id."""
@@ -113,9 +113,9 @@ class Cluster:
         try:
             return future.get()
         except Py4JJavaError as failure:
-            raise self._told(failure) from failure
+            raise self._pipeline_error(failure) from failure
 
-    def _told(self, failure: Py4JJavaError) -> PipelineError:
+    def _pipeline_error(self, failure: Py4JJavaError) -> PipelineError:
         cause = failure.java_exception
         while cause.getCause() is not None:
             cause = cause.getCause()

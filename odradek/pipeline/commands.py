@@ -283,7 +283,7 @@ def _ingest_job(options: "IngestOptions") -> Job:
         from odradek.pipeline.ingest import ingest as ingest_once
 
         progress("ingest: looking at the cluster")
-        progress(_told(ingest_once(session, options, lambda done: progress(_told(done)))))
+        progress(_progress_line(ingest_once(session, options, lambda done: progress(_progress_line(done)))))
 
     return work
 
@@ -348,7 +348,7 @@ def _report_job(warehouse: str, out: str, option: str = "--out") -> Job:
     return work
 
 
-def _told(done: "Ingested") -> str:
+def _progress_line(done: "Ingested") -> str:
     bad = f", {done.quarantined:,} of them to quarantine" if done.quarantined else ""
     return f"ingest: {_count(done.records, 'record')}{bad} in {_count(done.batches, 'micro-batch', 'micro-batches')}"
 

@@ -221,12 +221,12 @@ def _finish(query: StreamingQuery, run: "_Run", options: IngestOptions, on_progr
     except StreamingQueryException as failure:
         if run.failure is not None:
             raise run.failure from failure
-        raise _told(failure, options) from failure
+        raise _pipeline_error(failure, options) from failure
     finally:
         query.stop()
 
 
-def _told(failure: StreamingQueryException, options: IngestOptions) -> PipelineError:
+def _pipeline_error(failure: StreamingQueryException, options: IngestOptions) -> PipelineError:
     text = str(failure)
     if "KAFKA_DATA_LOSS" in text or "failOnDataLoss" in text:
         reason = f"the topics lost records that the warehouse {options.warehouse} does not have yet"

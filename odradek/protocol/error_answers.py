@@ -106,7 +106,7 @@ def error_answer(api_key: ApiKey, request: Any, code: int, reason: str | None = 
         if not places.has_code or api_key in _WITH_BOTH
     }
     if places.has_code:
-        values |= _told(places.response, (_ERROR,), api_key, code, reason)
+        values |= _with_codes(places.response, (_ERROR,), api_key, code, reason)
     values |= _beside(api_key, request, code, reason)
     return places.response(**values) if values else None
 
@@ -135,7 +135,7 @@ def error_items(api_key: ApiKey, request: Any, field: str, code: int, reason: st
     return _answered(api_key, array, request, code, reason)
 
 
-def _told(of: type[Any], codes: Sequence[str], api_key: ApiKey, code: int, reason: str | None) -> dict[str, Any]:
+def _with_codes(of: type[Any], codes: Sequence[str], api_key: ApiKey, code: int, reason: str | None) -> dict[str, Any]:
     values: dict[str, Any] = {field: value for field, value in _BESIDE.get(api_key, {}).items() if field in of._fields}
     if reason is not None and _REASON in of._fields:
         values[_REASON] = reason
@@ -146,7 +146,7 @@ def _answered(api_key: ApiKey, array: Array, owner: Any, code: int, reason: str 
     """Return the items of ``array`` for everything named by ``owner``, a part of the request."""
     answered = []
     for item in _source(array.field, owner):
-        values = _told(array.item, array.codes, api_key, code, reason) if array.codes else {}
+        values = _with_codes(array.item, array.codes, api_key, code, reason) if array.codes else {}
         for field in array.item._fields:
             if field not in values and (value := _value(field, item)) is not None:
                 values[field] = value

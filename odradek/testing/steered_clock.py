@@ -2,8 +2,8 @@
 
 Every wait in the broker uses this clock; clients use the machine's. Time never goes back while a broker runs.
 
-In a lull, time passes at the broker, and no client is heard. A client's request that arrives meanwhile is handled after the
-lull. So the same time passes for all clients, however fast they are: a session ends when its timeout is over, and a polling
+In a silence, time passes at the broker, and no client is heard. A client's request that arrives meanwhile is handled after the
+silence. So the same time passes for all clients, however fast they are: a session ends when its timeout is over, and a polling
 consumer does not poll a million times a week.
 """
 
@@ -49,17 +49,17 @@ class _ClosedGate:
 
 
 @contextmanager
-def lull(core: BrokerCore) -> Iterator[None]:
+def silence(core: BrokerCore) -> Iterator[None]:
     """Hear no client of ``core`` within the ``with``. Call it on the loop thread."""
     gate = _ClosedGate()
     core.dispatcher.add_gate(gate, first=True)
     if core.connections is not None:
-        core.connections.begin_lull()
+        core.connections.begin_silence()
     try:
         yield
     finally:
         if core.connections is not None:
-            core.connections.end_lull()
+            core.connections.end_silence()
         core.dispatcher.remove_gate(gate)
         gate.open()
 
@@ -189,7 +189,7 @@ class SteeredClock:
         began_ms, was_frozen = self.monotonic_ms(), self.is_frozen
         self._steer(began_ms, 0.0)
         try:
-            with nullcontext() if self._core is None else lull(self._core):
+            with nullcontext() if self._core is None else silence(self._core):
                 await self._pass(began_ms + length / timedelta(milliseconds=1))
         finally:
             self._steer(self.monotonic_ms(), 0.0 if was_frozen else self._speed)

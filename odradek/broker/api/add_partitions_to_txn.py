@@ -88,11 +88,11 @@ def _decide(
     producer = (transaction.transactional_id, transaction.producer_id, transaction.producer_epoch)
     if transaction.verify_only:
         verdicts = services.transactions.verify_partitions(*producer, asked)
-        answered(_results(transaction, lambda partition: _told(verdicts[partition], version)))
+        answered(_results(transaction, lambda partition: _code_for(verdicts[partition], version)))
         return
     client_version = _BROKER_VERSION if version >= _FIRST_OF_BROKERS else _CLIENT_VERSION
     services.transactions.add_partitions(*producer, asked, client_version).when_done(
-        lambda code: answered(_results(transaction, lambda _: _told(code, version)))
+        lambda code: answered(_results(transaction, lambda _: _code_for(code, version)))
     )
 
 
@@ -104,7 +104,7 @@ def _refusal(services: "TransactionPartitionServices", version: int, topic: str,
     return ErrorCode.NONE if known is not None and index in known.partitions else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
-def _told(code: ErrorCode, version: int) -> ErrorCode:
+def _code_for(code: ErrorCode, version: int) -> ErrorCode:
     """Return the error code that a client of ``version`` knows."""
     if code == ErrorCode.PRODUCER_FENCED and version < _FIRST_WITH_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH

@@ -54,7 +54,7 @@ def _tell(
             results[id(answer)] = _refused(answer)
         elif id(answer) not in results:
             matching = yield from with_pauses(
-                answer, lambda binding: told.get(binding) or told.setdefault(binding, _told(binding))
+                answer, lambda binding: told.get(binding) or told.setdefault(binding, _match_of(binding))
             )
             results[id(answer)] = DeleteAclsFilterResult(matching_acls=matching)
     return DeleteAclsResponse(filter_results=[results[id(answer)] for answer in answers])
@@ -64,7 +64,7 @@ def _refused(error: KafkaError) -> DeleteAclsFilterResult:
     return DeleteAclsFilterResult(error.code, error.reason or None)
 
 
-def _told(binding: "AclBinding") -> DeleteAclsMatchingAcl:
+def _match_of(binding: "AclBinding") -> DeleteAclsMatchingAcl:
     return DeleteAclsMatchingAcl(
         resource_type=int(binding.resource_type),
         resource_name=binding.resource_name,

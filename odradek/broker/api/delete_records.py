@@ -72,7 +72,7 @@ def _delete(
         services.housekeeping.delete_old_segments()
     waiting = _behind(services, request, topics)
     if waiting:
-        topics = _told(topics, (yield _followers(services, waiting, request.timeout_ms)))
+        topics = _with_outcomes(topics, (yield _followers(services, waiting, request.timeout_ms)))
     return DeleteRecordsResponse(topics=topics)
 
 
@@ -117,7 +117,7 @@ def _followers(
     return reply
 
 
-def _told(
+def _with_outcomes(
     topics: list[DeleteRecordsTopicResult], outcomes: dict[tuple[int, int], tuple[int, ErrorCode]]
 ) -> list[DeleteRecordsTopicResult]:
     """Return ``topics`` with the outcomes of the partitions that waited."""

@@ -145,10 +145,10 @@ def rule(guarded: "GuardedRequest") -> object:
         if name is None or (name in seen and (is_missing or name in deletable)):
             permitted.append(topic)
         else:
-            is_told = topic.topic_id is None or name in seen
+            may_be_named = topic.topic_id is None or name in seen
             told.append(
                 DeletableTopicResult(
-                    name=name if is_told else None, topic_id=topic.topic_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                    name=name if may_be_named else None, topic_id=topic.topic_id, error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED
                 )
             )
     if told and not permitted:

@@ -76,7 +76,7 @@ def _describe(
         )
     keys = resource.configuration_keys
     configs = [
-        _told(entry, synonyms=request.include_synonyms, documentation=request.include_documentation)
+        _result_of(entry, synonyms=request.include_synonyms, documentation=request.include_documentation)
         for entry in entries
         if not keys or entry.name in keys
     ]
@@ -124,7 +124,7 @@ def _invalid_request(reason: str) -> KafkaError:
     return KafkaError(ErrorCode.INVALID_REQUEST, reason)
 
 
-def _told(entry: ConfigEntry, *, synonyms: bool, documentation: bool) -> DescribeConfigsResourceResult:
+def _result_of(entry: ConfigEntry, *, synonyms: bool, documentation: bool) -> DescribeConfigsResourceResult:
     return DescribeConfigsResourceResult(
         name=entry.name,
         value=entry.value,

@@ -67,13 +67,13 @@ def _describe(
 
     def tell(producer_id: int) -> ProducerState | None:
         producer = by_id.get(producer_id)
-        return None if producer is None else _told(producer_id, producer)
+        return None if producer is None else _state_of(producer_id, producer)
 
     described = yield from with_pauses(list(by_id), tell)
     return PartitionResponse(partition_index=partition, active_producers=[each for each in described if each is not None])
 
 
-def _told(producer_id: int, producer: "Producer") -> ProducerState:
+def _state_of(producer_id: int, producer: "Producer") -> ProducerState:
     return ProducerState(
         producer_id=producer_id,
         producer_epoch=producer.epoch,

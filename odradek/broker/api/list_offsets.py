@@ -161,11 +161,11 @@ def _answer(
         else:
             timestamp, offset, leader_epoch = _find(partition, log, asked.timestamp, request.isolation_level, known)
     except KafkaError as error:
-        return ListOffsetsPartitionResponse(partition_index=index, error_code=_told(error.code, version))
+        return ListOffsetsPartitionResponse(partition_index=index, error_code=_code_for(error.code, version))
     return _new(ListOffsetsPartitionResponse, (index, ErrorCode.NONE, timestamp, offset, leader_epoch))
 
 
-def _told(code: ErrorCode, version: int) -> ErrorCode:
+def _code_for(code: ErrorCode, version: int) -> ErrorCode:
     """Return the error code that a client of ``version`` knows (KIP-207)."""
     is_unknown = code == ErrorCode.OFFSET_NOT_AVAILABLE and version < _FIRST_WITH_OFFSET_NOT_AVAILABLE
     return ErrorCode.LEADER_NOT_AVAILABLE if is_unknown else code

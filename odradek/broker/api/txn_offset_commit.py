@@ -114,14 +114,14 @@ def _respond(
     if outcome is None:
         outcome = _answer(request.topics, ErrorCode.NONE)
     elif isinstance(outcome, KafkaError):
-        outcome = _answer(request.topics, _told(outcome.code, version))
+        outcome = _answer(request.topics, _code_for(outcome.code, version))
     if unknown:
         refused = _answer(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION).topics
         outcome = outcome._replace(topics=[*outcome.topics, *refused])
     reply.complete(outcome)
 
 
-def _told(code: ErrorCode, version: int) -> ErrorCode:
+def _code_for(code: ErrorCode, version: int) -> ErrorCode:
     """Return the error code that a client of ``version`` knows."""
     if code == ErrorCode.PRODUCER_FENCED:
         return ErrorCode.INVALID_PRODUCER_EPOCH

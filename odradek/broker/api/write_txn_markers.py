@@ -69,7 +69,7 @@ def _when_all_have_arrived(
 
     def arrived(place: int, error: KafkaError | None) -> None:
         nonlocal left
-        codes[place] = _told(error)
+        codes[place] = _code_of(error)
         left -= 1
         if not left:
             reply.complete(_response(request, codes))
@@ -105,11 +105,11 @@ def _write(
     try:
         reply = services.transactions.write_marker_here(topic, partition, marker)
     except KafkaError as error:
-        return _told(error)
+        return _code_of(error)
     return ErrorCode.NONE if reply is None else reply
 
 
-def _told(error: KafkaError | None) -> ErrorCode:
+def _code_of(error: KafkaError | None) -> ErrorCode:
     if error is None:
         return ErrorCode.NONE
     return ErrorCode.NOT_LEADER_OR_FOLLOWER if error.code in _TRY_AGAIN else error.code

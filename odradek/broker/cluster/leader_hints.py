@@ -46,7 +46,7 @@ class LeaderHints:
         topics = []
         for topic in response.responses:
             known = self._topic(topic.name, topic.topic_id)
-            told = self._told(known, topic.partition_responses, "index", produce.LeaderIdAndEpoch, leaders)
+            told = self._with_leaders(known, topic.partition_responses, "index", produce.LeaderIdAndEpoch, leaders)
             topics.append(topic._replace(partition_responses=told))
         if not leaders:
             return response
@@ -57,7 +57,7 @@ class LeaderHints:
         topics = []
         for topic in response.responses:
             known = self._topic(topic.topic, topic.topic_id)
-            told = self._told(known, topic.partitions, "partition_index", fetch.LeaderIdAndEpoch, leaders)
+            told = self._with_leaders(known, topic.partitions, "partition_index", fetch.LeaderIdAndEpoch, leaders)
             topics.append(topic._replace(partitions=told))
         if not leaders:
             return response
@@ -66,7 +66,7 @@ class LeaderHints:
     def _topic(self, name: str, topic_id: UUID | None) -> Topic | None:
         return self._image.topics.get(name) or (None if topic_id is None else self._image.topics_by_id.get(topic_id))
 
-    def _told(
+    def _with_leaders(
         self, known: Topic | None, partitions: Sequence[Any], index_field: str, leader_type: type[Any], leaders: set[int]
     ) -> list[Any]:
         """Return ``partitions``, with current leaders where the error is about the leader. Adds these leaders to ``leaders``."""

@@ -251,7 +251,7 @@ class ConnectionRegistry:
         # Connections left unread until they are closed. They count for no address.
         self._unread: set[OpenConnection] = set()
         self._next_sweep: TimerTask | None = None
-        # During a lull: the connections that waited for an answer when it began.
+        # During a silence: the connections that waited for an answer when it began.
         self._excused: frozenset[OpenConnection] | None = None
         self.accepted = 0
         self.refused = 0
@@ -370,12 +370,12 @@ class ConnectionRegistry:
             log.warn("closing a connection", peer=f"{host}:{port}", cause=cause, **extra_fields)
         self._timer.call_after(after_ms, connection.end)
 
-    def begin_lull(self) -> None:
-        """Begin a lull in which no client is heard, until ``end_lull``. Clients that now wait for an answer count as active."""
+    def begin_silence(self) -> None:
+        """Begin a silence: no client is heard until ``end_silence``. Clients that now wait for an answer count as active."""
         self._excused = frozenset(connection for connection in self._connections if connection.is_busy)
 
-    def end_lull(self) -> None:
-        """End the lull: clients are heard again."""
+    def end_silence(self) -> None:
+        """End the silence: clients are heard again."""
         excused, self._excused = self._excused or frozenset(), None
         for connection in excused:
             connection.last_active_ms = self.clock.monotonic_ms()
@@ -391,7 +391,7 @@ class ConnectionRegistry:
             self._next_sweep = self._timer.call_after(delay_ms, self._sweep)
 
     def _until_next_sweep_ms(self) -> float | None:
-        """Return the time to the next sweep; None if nothing can be swept before the lull ends. Memory is freed after it."""
+        """Return the time to the next sweep; None if nothing can be swept before the silence ends. Memory is freed after it."""
         max_idle_ms = self._limits().max_idle_ms
         if self._excused is None:
             interval_ms = max(max_idle_ms / 4, _MIN_SWEEP_MS) if max_idle_ms >= 0 else _TRIM_AFTER_MS

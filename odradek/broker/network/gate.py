@@ -51,7 +51,7 @@ class GateKeeper:
     def _go_through(self, position: int, context: RequestContext, request: Any, handle: Handle, keep: Callable[[], Any]) -> Any:
         """Do the same from the gate at ``position`` on."""
         if position == len(self.gates):
-            return self._then(context, handle(context, request), lambda response: self._told(context, response))
+            return self._then(context, handle(context, request), lambda response: self._answer_for(context, response))
         gate = self.gates[position]
         verdict = gate.admit(context, request)
         if isinstance(verdict, Reply) and not verdict.done:
@@ -68,7 +68,7 @@ class GateKeeper:
 
         return self._then(context, verdict, enter)
 
-    def _told(self, context: RequestContext, response: Any) -> Any:
+    def _answer_for(self, context: RequestContext, response: Any) -> Any:
         """Return the response, or the error answer if a handler failed after returning a Reply."""
         return self._failed(context, response) if isinstance(response, Exception) else response
 

@@ -137,7 +137,7 @@ class ThrottleGate:
         if throttle_ms <= 0:
             return response
         self._throttle(context, throttle_ms, manager)
-        return response if told_ms == throttle_ms else _told(context, response, throttle_ms)
+        return response if told_ms == throttle_ms else _with_throttle_time(context, response, throttle_ms)
 
     def _throttle(self, context: RequestContext, throttle_ms: int, manager: "ClientQuotaManager") -> None:
         if context.api_key != ApiKey.FETCH or manager is self._managers.request:
@@ -154,7 +154,7 @@ def _is_exempt(api_key: ApiKey, request: object) -> bool:
     return api_key in _OF_BROKERS
 
 
-def _told(context: RequestContext, response: object, throttle_ms: int) -> object:
+def _with_throttle_time(context: RequestContext, response: object, throttle_ms: int) -> object:
     """Return the response with the throttle time, if it has a field for it."""
     if not isinstance(response, tuple) or not hasattr(response, _THROTTLE):
         return response

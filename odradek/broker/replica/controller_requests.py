@@ -69,7 +69,7 @@ class ControllerRequests:
         self._send = send
         self._backoff_ms = backoff_ms
         self._complaint = complaint
-        self._told = ""
+        self._last_reason = ""
         self._task: asyncio.Task[None] | None = None
 
     def wake(self) -> None:
@@ -93,9 +93,9 @@ class ControllerRequests:
         try:
             while self._has_unsent():
                 reason = await self._send()
-                if reason and reason != self._told:
+                if reason and reason != self._last_reason:
                     broker_log.warn(self._complaint, reason=reason)
-                self._told = reason
+                self._last_reason = reason
                 if reason:
                     await self._wakeup.wait(self._backoff_ms)
         finally:

@@ -99,7 +99,7 @@ def broker_entries(view: ConfigView) -> Iterator[ConfigEntry]:
         if not (definition.internal or definition.is_described_if_set) or any(
             synonym.source != ConfigSource.DEFAULT_CONFIG for synonym in set_by
         ):
-            yield _entry(definition, name, to_text(_told(view, name)), set_by, read_only=not is_dynamic(name))
+            yield _entry(definition, name, to_text(_shown_value(view, name)), set_by, read_only=not is_dynamic(name))
     for name in extra:
         yield _extra_entry(name, _broker_synonyms(view, name))
 
@@ -115,7 +115,7 @@ def cluster_default_entries(view: ConfigView) -> Iterator[ConfigEntry]:
             yield _entry(definition, name, text, set_by, read_only=not is_dynamic(name))
 
 
-def _told(view: ConfigView, name: str) -> Value:
+def _shown_value(view: ConfigView, name: str) -> Value:
     """Return the configured value if the broker derives another one from it, else the value in force."""
     static = view.config.static
     if name == "broker.id":

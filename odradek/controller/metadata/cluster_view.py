@@ -240,8 +240,8 @@ class Cluster:
         elif self._registered(leader_id, listener_name) is None:
             leader_id = NO_NODE
             is_registered = record.leader in self._image.kept.brokers
-            is_told = is_registered and metadata_version >= _TELLS_LISTENERS
-            error = ErrorCode.LISTENER_NOT_FOUND if is_told else ErrorCode.LEADER_NOT_AVAILABLE
+            says_listener = is_registered and metadata_version >= _TELLS_LISTENERS
+            error = ErrorCode.LISTENER_NOT_FOUND if says_listener else ErrorCode.LEADER_NOT_AVAILABLE
         elif len(replicas) + len(isr) < len(record.replicas) + len(record.isr):
             error = ErrorCode.REPLICA_NOT_AVAILABLE
         return PartitionState(error, index, leader_id, record.leader_epoch, replicas, isr, offline)

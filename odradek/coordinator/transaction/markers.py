@@ -47,7 +47,7 @@ class Markers:
     By transactional id, ``remaining`` holds the partitions without a marker and ``under_way`` those whose marker is sent.
     """
 
-    __slots__ = ("_told", "_transactions", "_writer", "remaining", "under_way")
+    __slots__ = ("_sent_to", "_transactions", "_writer", "remaining", "under_way")
 
     def __init__(self, transactions: Transactions, writer: MarkerWriter) -> None:
         self.remaining: dict[str, list[tuple[str, int]]] = {}
@@ -55,7 +55,7 @@ class Markers:
         self._transactions = transactions
         self._writer = writer
         # The partitions whose delayed marker has been logged.
-        self._told: dict[str, set[tuple[str, int]]] = {}
+        self._sent_to: dict[str, set[tuple[str, int]]] = {}
 
     def __len__(self) -> int:
         """Return the number of markers still to be written."""
@@ -152,7 +152,7 @@ class Markers:
         if error.code in _NOT_NEEDED:
             self._report("a transaction's marker is not needed", transactional_id, partition, error)
             return False
-        told = self._told.setdefault(transactional_id, set())
+        told = self._sent_to.setdefault(transactional_id, set())
         if partition not in told and error.code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
             told.add(partition)
             self._report("cannot write a transaction's marker yet", transactional_id, partition, error)
@@ -180,7 +180,7 @@ class Markers:
 
         def persisted() -> None:
             del self.remaining[transactional_id]
-            self._told.pop(transactional_id, None)
+            self._sent_to.pop(transactional_id, None)
             transactions.settle(transactional_id, value)
 
         return CoordinatorResult((record_of(transactional_id, value),), None, on_commit=persisted)

@@ -101,7 +101,7 @@ def _fault(number: str | None, rule: Fault) -> FaultRow:
 
 async def advance(broker: Broker, milliseconds: float) -> None:
     """Let time pass. Raises ActionFailed, as all below do."""
-    with _told():
+    with _as_action_failures():
         await broker.clock.advance(milliseconds=milliseconds)
 
 
@@ -117,13 +117,13 @@ def resume(broker: Broker) -> None:
 
 def set_speed(broker: Broker, speed: float) -> None:
     """Set the clock's speed."""
-    with _told():
+    with _as_action_failures():
         broker.clock.speed = speed
 
 
 def add_fault(broker: Broker, held: Held, words: Mapping[str, Any]) -> str:
     """Add a rule, with the keys of docs/testing.md. Return its number."""
-    with _told():
+    with _as_action_failures():
         fault = broker.faults.add(**words)
     number = held.new_id()
     held.faults[broker] = {**held.faults.get(broker, {}), number: fault}
@@ -141,7 +141,7 @@ def remove_fault(broker: Broker, held: Held, number: str) -> None:
 
 async def take_snapshot(broker: Broker, held: Held) -> str:
     """Take a snapshot. Return its number."""
-    with _told():
+    with _as_action_failures():
         snapshot = await broker.snapshot()
     number = held.new_id()
     held.snapshots[number] = snapshot
@@ -153,30 +153,30 @@ async def restore(broker: Broker, held: Held, number: str) -> None:
     snapshot = held.snapshots.get(number)
     if snapshot is None:
         raise ActionFailed(f"there is no snapshot {number}")
-    with _told():
+    with _as_action_failures():
         await broker.restore(snapshot)
 
 
 async def stop(broker: Broker) -> None:
     """Stop the broker in good order."""
-    with _told():
+    with _as_action_failures():
         await broker.stop()
 
 
 def kill(broker: Broker) -> None:
     """End the broker as kill -9 does."""
-    with _told():
+    with _as_action_failures():
         broker.kill()
 
 
 async def start(broker: Broker) -> None:
     """Start the broker again, at the same address."""
-    with _told():
+    with _as_action_failures():
         await broker.start()
 
 
 @contextmanager
-def _told() -> Iterator[None]:
+def _as_action_failures() -> Iterator[None]:
     """Raise ActionFailed in place of the kit's own refusals."""
     try:
         yield

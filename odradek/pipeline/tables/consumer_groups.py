@@ -58,11 +58,11 @@ _ROWS_A_BATCH = 1000
 class ConsumerGroups:
     """The output of the stories in a pass."""
 
-    _told: DataFrame
+    _decoded: DataFrame
 
     def rows(self, name: str) -> DataFrame:
         """Return the rows of this table."""
-        return self._told.where(f.col(name).isNotNull()).select(f"{name}.*")
+        return self._decoded.where(f.col(name).isNotNull()).select(f"{name}.*")
 
 
 @contextmanager

@@ -250,8 +250,8 @@ class BatchFilter:
         if header.next_offset != self.upper_offset:
             return GONE
         # A last batch's timestamp shows when its producer was last active. Here it would suggest that records are still there.
-        is_told = header.record_count or header.max_timestamp != _NO_TIMESTAMP
-        return _empty(header._replace(max_timestamp=_NO_TIMESTAMP)) if is_told else None
+        has_timestamp = header.record_count or header.max_timestamp != _NO_TIMESTAMP
+        return _empty(header._replace(max_timestamp=_NO_TIMESTAMP)) if has_timestamp else None
 
     def _is_last_of_producer(self, header: BatchHeader) -> bool:
         """Return whether a batch must be kept for its header's information on its producer."""

@@ -144,14 +144,14 @@ class ResponseComparison:
 
     def _list_differences(self, recorded: Sequence[Any], replayed: Sequence[Any], path: str) -> Iterator[FieldDifference]:
         there, here = self._by_identity(recorded, is_recorded=True), self._by_identity(replayed, is_recorded=False)
-        is_told = path.rpartition(".")[2] in _LISTS_OF_THE_BROKER
+        is_list_of_broker = path.rpartition(".")[2] in _LISTS_OF_THE_BROKER
         for identity in there | here:
             if identity not in here:
                 yield f"{path}[]", identity, ABSENT
             elif identity not in there:
                 yield f"{path}[]", ABSENT, identity
             else:
-                yield from self.differences(there[identity], here[identity], f"{path}({identity})" if is_told else path)
+                yield from self.differences(there[identity], here[identity], f"{path}({identity})" if is_list_of_broker else path)
 
     def _by_identity(self, items: Sequence[Any], *, is_recorded: bool) -> dict[str, Any]:
         """Return the elements by identity, with a suffix for duplicates."""

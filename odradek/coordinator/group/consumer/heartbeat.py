@@ -71,12 +71,12 @@ def heartbeat(
         member = step.advance(member, step.note(member, must_raise=must_rebalance), _owned(request))
     groups.heartbeats += 1
     groups.sessions.touch(request.group_id, member_id, config.session_timeout_ms)
-    is_told = is_full or (member is not old and member.assigned != old.assigned)
+    has_assignment = is_full or (member is not old and member.assigned != old.assigned)
     response = ConsumerGroupHeartbeatResponse(
         member_id=member.member_id,
         member_epoch=member.member_epoch,
         heartbeat_interval_ms=config.heartbeat_interval_ms,
-        assignment=_told(member) if is_told else None,
+        assignment=_assignment_of(member) if has_assignment else None,
     )
     if classic is None:
         return CoordinatorResult(records, response)
@@ -111,7 +111,7 @@ def _owned(request: ConsumerGroupHeartbeatRequest) -> Partitions | None:
     return {each.topic_id: frozenset(each.partitions) for each in reported if each.topic_id is not None}
 
 
-def _told(member: ConsumerMember) -> Assignment:
+def _assignment_of(member: ConsumerMember) -> Assignment:
     return Assignment(
         topic_partitions=[
             TopicPartitions(topic_id=topic_id, partitions=sorted(indexes)) for topic_id, indexes in member.assigned.items()
