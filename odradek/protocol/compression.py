@@ -14,7 +14,6 @@ ones.
 use, and lets other threads run while it works.
 """
 
-import mmap
 import struct
 from typing import TYPE_CHECKING, Any, Final
 
@@ -136,6 +135,8 @@ def _decompress_stream(codec: int, data: "Buffer", limit_bytes: int) -> memoryvi
     cramjam = _cramjam()
     module: Any = {GZIP: cramjam.gzip, LZ4: cramjam.lz4, ZSTD: cramjam.zstd}[codec]
     room_bytes = min(limit_bytes, len(data) * _MAX_EXPANSION[codec] + _SMALLEST_ROOM_BYTES)
+    import mmap  # 0.4 ms, a shared library
+
     room = mmap.mmap(-1, room_bytes)
     try:
         size = module.decompress_into(data, room)

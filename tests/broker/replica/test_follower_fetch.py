@@ -115,7 +115,7 @@ def test_a_follower_that_had_led_without_writing_is_told_the_epoch_before():
 def test_a_disk_that_does_not_take_a_leaders_epoch_is_reported(monkeypatch):
     bed = ReplicationBed(records=2)
     reported = []
-    bed.log._disk_errors.on_error = reported.append
+    bed.log._parts.errors.on_error = reported.append
 
     def refuse(*_, **__):
         raise OSError("no space left")
