@@ -43,7 +43,6 @@ class Schemas:
         if origin is UnionType:
             each = [self.of(argument) for argument in arguments]
             if all(argument in _PLAIN for argument in arguments):
-                # Only numbers have a format, of all plain values.
                 formats = [{"format": schema["format"]} for schema in each if "format" in schema]
                 return {"type": [schema["type"] for schema in each], **(formats[0] if formats else {})}
             return {"anyOf": each}
