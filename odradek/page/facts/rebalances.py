@@ -14,7 +14,11 @@ if TYPE_CHECKING:
     from odradek.testing.in_process import LogLine
 
 MOST_REBALANCES: Final = 50
-_ENDS: Final = {"rebalance completed": "completed", "rebalance abandoned": "abandoned"}
+_ENDS: Final = {
+    "rebalance completed": "completed",
+    "rebalance abandoned": "abandoned",
+    "rebalance left the group empty": "emptied",
+}
 _ASSIGNED: Final = "a target assignment was computed"
 _GIVEN_UP: Final = "all moved partitions were given up"
 
@@ -24,7 +28,7 @@ class Rebalance:
     """A rebalance. ``epoch`` is the generation, or the epoch of the target assignment. ``why`` has a line for each cause.
 
     ``moves`` says which partitions moved and why, where the broker assigns them. ``took_ms`` is None while it goes on, or if
-    it is unknown. ``kind`` is "completed", "abandoned" or "assigned".
+    it is unknown. ``kind`` is "completed", "abandoned", "emptied" or "assigned".
     """
 
     at_ms: int
