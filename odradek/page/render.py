@@ -81,7 +81,8 @@ def duration(milliseconds: float | None) -> str:
         return _NOTHING
     if milliseconds < 1000:
         return f"{number(round(milliseconds, 1 if milliseconds < 10 else None))} ms"
-    seconds = int(milliseconds / 1000)
+    # Two clocks that are read one after the other are an hour apart, less a millisecond.
+    seconds = round(milliseconds / 1000)
     if seconds < 60:
         return f"{milliseconds / 1000:.3g} s" if seconds < 10 else f"{seconds} s"
     for unit, length, next_unit, next_length in (("d", 86_400, "h", 3_600), ("h", 3_600, "min", 60), ("min", 60, "s", 1)):
