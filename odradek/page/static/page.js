@@ -131,6 +131,20 @@
     clearTimeout(quiet);
     quiet = setTimeout(() => (said.textContent = ""), hasFailed ? 20000 : 6000);
   };
+  // What a change has done is said on the page that it leads to. A browser may keep nothing for the page: then it is not said.
+  const SAID = "odradek-said";
+  const kept = (then) => {
+    try {
+      return then(sessionStorage);
+    } catch {
+      return null;
+    }
+  };
+  const later = kept((storage) => storage.getItem(SAID));
+  if (later) {
+    kept((storage) => storage.removeItem(SAID));
+    say(later);
+  }
   const ask = (title, text, isGrave) =>
     new Promise((resolve) => {
       const dialog = byId("ask");
@@ -160,9 +174,13 @@
       const place = button.hasAttribute("formaction") ? button.formAction : form.action;
       const answer = await fetch(place, { method: "POST", headers, body: new URLSearchParams(fields) });
       const told = await answer.json();
-      say(told.text || told.error, !answer.ok);
-      if (told.location) location.assign(told.location);
-      else if (answer.ok && "reset" in form.dataset) form.reset();
+      if (told.location) {
+        kept((storage) => storage.setItem(SAID, told.text));
+        location.assign(told.location);
+      } else {
+        say(told.text || told.error, !answer.ok);
+        if (answer.ok && "reset" in form.dataset) form.reset();
+      }
     } catch {
       say("The broker has not answered.", true);
     }
