@@ -1,5 +1,7 @@
 """A topic in a browser: the tail, jumps, a search, records that are hostile, and what its buttons do."""
 
+import time
+
 import pytest
 
 from odradek.testing import NewTopic
@@ -26,8 +28,12 @@ async def test_the_tail_follows_until_it_is_paused(served, tab):
     await tab.go("/page/topic?name=orders")
     await tab.see_text("records", "No records here")
     async with producing(served.broker) as producer:
+        # Partitions are merged by their records' times, so no two records may be of the same millisecond.
+        start_ms = time.time_ns() // 1_000_000
         for number in range(3):
-            await producer.send_and_wait("orders", b"order %d" % number, b"ada", partition=number % 2)
+            await producer.send_and_wait(
+                "orders", b"order %d" % number, b"ada", partition=number % 2, timestamp_ms=start_ms + number
+            )
         await tab.see_text("records", "order 2")
         assert await values(tab) == ["order 2", "order 1", "order 0"]
         await tab.page.click("button[data-pause]")
