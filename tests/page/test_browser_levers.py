@@ -7,7 +7,7 @@ from odradek.testing import Broker
 from tests.page.browsing import TOKEN, served_page
 from tests.page.conftest import producing, tab_of
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("page-browser")]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("page-browser"), pytest.mark.timeout(240)]
 
 
 async def press(tab, name, part=""):

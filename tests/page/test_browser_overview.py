@@ -4,7 +4,7 @@ import pytest
 
 from tests.page.conftest import consuming, producing
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("page-browser")]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("page-browser"), pytest.mark.timeout(240)]
 
 
 async def test_the_overview_follows_real_clients(served, tab):

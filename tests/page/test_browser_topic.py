@@ -7,7 +7,7 @@ import pytest
 from odradek.testing import NewTopic
 from tests.page.conftest import producing
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("page-browser")]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("page-browser"), pytest.mark.timeout(240)]
 
 HOSTILE = (
     b"<script>document.title = 'taken'</script><img src=x onerror=\"document.title = 'taken'\">",

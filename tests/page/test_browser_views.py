@@ -6,7 +6,7 @@ from tests.page.axe import violations
 from tests.page.browsing import TOKEN
 from tests.page.life import life
 
-pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("page-browser")]
+pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("page-browser"), pytest.mark.timeout(240)]
 
 WIDTHS = (400, 800, 1280)
 
