@@ -227,7 +227,7 @@ class SimulatedBroker:
             offset_config=OffsetConfig(
                 offsets_retention_ms=RETENTION_MS, offsets_retention_check_interval_ms=RETENTION_CHECK_INTERVAL_MS
             ),
-            consumer_services=lambda: self._consumer_services(self._groups._consumer_services()),
+            consumer_services=lambda: self._consumer_services(self._groups._shards()._consumer_services()),
         )
         self.notes[partition] = ShardNotes(shard)
         return shard
