@@ -158,9 +158,11 @@ class Node:
 
     def vanish(self) -> None:
         """The process is gone: what it still had to do is not done. Each start is followed by this or by ``stop``."""
-        broker = self.broker
-        broker.timer.close()
-        broker.transactions._is_closed = broker.groups._is_closed = True
+        if self.is_running:
+            # A start that failed has undone itself.
+            broker = self.broker
+            broker.timer.close()
+            broker.transactions._is_closed = broker.groups._is_closed = True
         self.is_running = False
         self.background.abandon()
         self._loop._ready.clear()  # type: ignore[attr-defined]

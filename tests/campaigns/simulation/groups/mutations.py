@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from odradek.coordinator.group import group_shard
 from odradek.coordinator.group.classic import decision, groups, membership, rebalance
 from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.classic.groups import Sessions
@@ -134,7 +135,7 @@ def write_no_step_of_a_member(step: Any, self: Any, *arguments: Any) -> Any:
     return after
 
 
-@CONSUMER.around(consumer_heartbeat, "heartbeat", REST)
+@CONSUMER.around(group_shard, "consumer_heartbeat", REST)
 def tell_an_assignment_once(beat: Any, groups: Any, context: Any, request: Any) -> Any:
     group = groups.find(request.group_id)
     before = None if group is None else group.members.get(request.member_id)
@@ -216,9 +217,9 @@ def raise_no_epoch_for_what_an_expression_finds(take: Any, groups: Any, group_id
     return CoordinatorResult([each for each in result.records if "Regular" in type(each.key).__name__], None)
 
 
-CONSUMER.put("begin_no_sessions_with_a_load", leave, "begin_sessions", lambda _: None, DEADLINES)
+CONSUMER.put("begin_no_sessions_with_a_load", group_shard, "begin_sessions", lambda _: None, DEADLINES)
 CONSUMER.put("wait_for_revocations_without_end", ConsumerSessions, "begin_revocation", lambda *_: None, DEADLINES)
-CONSUMER.put("keep_members_that_are_silent", leave, "expire_session", lambda *_: NOTHING_DECIDED, DEADLINES)
+CONSUMER.put("keep_members_that_are_silent", group_shard, "expire_session", lambda *_: NOTHING_DECIDED, DEADLINES)
 CONSUMER.put("see_no_topic_change", ConsumerGroups, "note_topics", lambda *_, **__: None, REST, UNCHANGED, is_rare=True)
 CONSUMER.wrap(
     "resolve_expressions_once",
