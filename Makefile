@@ -44,8 +44,7 @@ run-compiled: $(BUILD)/.built
 	$(RUN_BUILD) $(BIN)/odradek serve --host 127.0.0.1 --port 9092 $(ARGS)
 
 # A process that crashes is a failure: with another in its place, xdist would wait for ever.
-# The order is that of tests/conftest.py, where xdist would begin with the largest group and not with the longest.
-IN_GROUPS := --dist loadgroup --no-loadscope-reorder --max-worker-restart=0
+IN_GROUPS := --dist loadgroup --max-worker-restart=0
 # Four processes for two cores, since many tests wait for a client.
 IN_PARALLEL := -n 4 $(IN_GROUPS)
 

@@ -1,12 +1,11 @@
-"""Shared by all tests: a real broker on demand, its log beside a failure, the choice of tests, and the longest first."""
+"""Shared by all tests: a real broker on demand, its log beside a failure, and the choice of tests."""
 
 import asyncio
 import faulthandler
 import gc
 import os
 import socket
-from collections import Counter
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
@@ -242,27 +241,11 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Order the tests, and skip those that are interpreted only."""
-    items[:] = longest_first(items)
+    """Skip the tests that are interpreted only."""
     if is_compiled():
         for item in items:
             if item.get_closest_marker("interpreted") is not None:
                 item.add_marker(pytest.mark.skip("odradek is compiled here"))
-
-
-def longest_first(items: Sequence[pytest.Item]) -> list[pytest.Item]:
-    """Begin with the group, or the test without one, that has the longest timeout: all processes end at about the same time."""
-    longest_s: dict[str, float] = {}
-    sizes = Counter(map(_unit, items))
-    for item in items:
-        longest_s[_unit(item)] = max(_timeout_s(item), longest_s.get(_unit(item), 0.0))
-    # xdist runs a group where its first test stands.
-    return sorted(items, key=lambda item: (-longest_s[_unit(item)], -sizes[_unit(item)]))
-
-
-def _unit(item: pytest.Item) -> str:
-    """The group of a test, or the test: xdist gives it to a process whole."""
-    return _group(item) or item.nodeid
 
 
 def pytest_collection_finish() -> None:
