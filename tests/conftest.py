@@ -86,6 +86,7 @@ LEFT_OUT_COMPILED = (
     *(f"tests/cli/test_{command}.py" for command in _COMMANDS_LEFT_OUT),
     *(f"tests/campaigns/{judge}/" for judge in _JUDGES_LEFT_OUT),
     *("tests/campaigns/test_campaigns.py", "tests/controller/quorum/test_kafka_", "tests/protocol/test_message_types.py"),
+    "tests/page/test_browser_",
 )
 # The pipeline decodes coordinators' records by compiled modules: by itself, and as a whole in Spark's processes.
 _KEPT_COMPILED = tuple(f"tests/pipeline/test_{name}.py" for name in ("by_columns", "decode", "secured"))

@@ -62,6 +62,7 @@ async def test_a_broker_whose_controller_is_elsewhere_begins_no_cluster_of_its_o
     assert not (tmp_path / "data").exists()
 
 
+@pytest.mark.interpreted
 @pytest.mark.parametrize("kind", COMPLETE, ids=lambda kind: kind.__name__)
 def test_a_constructor_makes_every_attribute(kind):
     """No method adds one later, and no class has a part that is declared without a value."""
