@@ -20,12 +20,13 @@ from odradek.common.config.listener_config import (
     SASL_PROTOCOLS,
     TLS_PROTOCOLS,
     Endpoint,
+    parse_endpoints,
     per_ip_overrides,
     security_protocols_of,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from odradek.broker.large import ResponseMemory
     from odradek.broker.network.connection_registry import IpQuotas
@@ -123,15 +124,16 @@ def _set_buffers(listening: socket.socket, settings: SocketSettings) -> None:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, settings.receive_buffer_bytes)
 
 
-def advertised_endpoints(bound: dict[str, Endpoint], advertised: list[Endpoint]) -> dict[str, Endpoint]:
+def advertised_endpoints(config: BrokerConfig, bound: Mapping[str, Endpoint]) -> dict[str, Endpoint]:
     """Return the address advertised to each listener's clients: from ``advertised.listeners``, else the bound address.
 
     An advertised port of 0 stands for the bound port. A listener bound to every address is advertised as localhost.
     """
-    told = {endpoint.name: endpoint for endpoint in advertised}
+    configured = parse_endpoints("advertised.listeners", config["advertised.listeners"] or ())
+    advertised = {endpoint.name: endpoint for endpoint in configured}
     result = {}
     for name, endpoint in bound.items():
-        chosen = told.get(name, endpoint)
+        chosen = advertised.get(name, endpoint)
         host = chosen.host if chosen.host not in {"", "0.0.0.0", "::"} else "localhost"  # noqa: S104  compared, not bound
         result[name] = Endpoint(name, host, chosen.port or endpoint.port)
     return result

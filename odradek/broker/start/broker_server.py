@@ -9,8 +9,8 @@ from __future__ import annotations
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from odradek.broker.network.listeners import ServedListeners, tls_front
-from odradek.broker.start.server import DEFAULTS, Broker, BrokerOptions, told_endpoints
+from odradek.broker.network.listeners import ServedListeners, advertised_endpoints, tls_front
+from odradek.broker.start.server import DEFAULTS, Broker, BrokerOptions
 from odradek.common.config.listener_config import parse_endpoints
 from odradek.common.logging import log
 
@@ -107,7 +107,7 @@ async def _open(
         return Broker.open_alone(shared, listeners.bound, listeners.connections, options)
     from odradek.broker.start.cluster_start import join_cluster
 
-    joined = await join_cluster(shared, told_endpoints(shared.config, listeners.bound), controllers)
+    joined = await join_cluster(shared, advertised_endpoints(shared.config, listeners.bound), controllers)
     try:
         return Broker.open(shared, joined, listeners.connections, options)
     except BaseException:

@@ -16,7 +16,6 @@ from odradek.broker.quotas.quota_switch import QuotaSwitch
 from odradek.broker.security.acl.access import authorization
 from odradek.broker.security.tokens import NodeCredentials
 from odradek.broker.start.storage_start import log_manager_for, open_metadata_log, registered_endpoints, registered_features
-from odradek.common.config.listener_config import parse_endpoints
 from odradek.common.logging import log as broker_log
 from odradek.controller.cluster.cluster_controller import ClusterController
 from odradek.controller.cluster.quorum_leader import QuorumLeader, QuorumLog
@@ -78,9 +77,7 @@ class ControllerNode:
         self._is_closed = False
         now_ms = shared.clock.now_ms()
         quorum_log = self.log = open_metadata_log(QuorumLog, shared, log_manager)
-        endpoints = advertised_endpoints(
-            bound, parse_endpoints("advertised.listeners", shared.config["advertised.listeners"] or ())
-        )
+        endpoints = advertised_endpoints(shared.config, bound)
         elections = ElectionFile(shared.file_system, log_manager.directories.metadata.file(f"{METADATA_TOPIC}-0"))
         # As with Kafka's controllers: nodes that know only bootstrap servers learn the voters from the log.
         is_dynamic = bool(shared.config["controller.quorum.bootstrap.servers"])

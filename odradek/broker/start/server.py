@@ -48,7 +48,6 @@ if TYPE_CHECKING:
     from odradek.broker.start.shared_server import SharedServer
     from odradek.broker.telemetry.manager import ClientMetricsManager
     from odradek.broker.telemetry.received import Push
-    from odradek.common.config.broker_config import BrokerConfig
     from odradek.common.config.listener_config import Endpoint
     from odradek.common.context import Handler
     from odradek.controller.metadata.client_quotas import ClientQuotas
@@ -84,11 +83,6 @@ class BrokerOptions:
 
 
 DEFAULTS: Final = BrokerOptions()
-
-
-def told_endpoints(config: BrokerConfig, bound: dict[str, Endpoint]) -> dict[str, Endpoint]:
-    """Return the addresses for clients, by listener: ``advertised.listeners``, else the ``bound`` ones."""
-    return advertised_endpoints(bound, parse_endpoints("advertised.listeners", config["advertised.listeners"] or ()))
 
 
 class Broker:
@@ -194,7 +188,7 @@ class Broker:
 
         Raises the errors of ``found_cluster`` and ``open``. After an error no lock is kept.
         """
-        endpoints = told_endpoints(shared.config, bound)
+        endpoints = advertised_endpoints(shared.config, bound)
         try:
             return cls.open(shared, found_cluster(shared, endpoints), connections, options)
         except (KafkaError, OSError) as error:
