@@ -135,10 +135,8 @@ class ControllerNode:
         if self.authorization is None:
             return _load_handler
         from odradek.broker.security.acl.rules import with_rules
-        from odradek.controller.metadata.acls import AclPublisher
 
-        acls = AclPublisher(self.authorization.authorizer.acls, self.controller.image)
-        self.controller.subscribe(acls, PublishingOrder.ACLS)
+        self.authorization.follow(self.controller)
         return with_rules(_load_module, self.authorization)
 
     def start(self) -> None:

@@ -280,10 +280,8 @@ class Broker:
         if self.authorization is None:
             return load_handler
         from odradek.broker.security.acl.rules import with_rules
-        from odradek.controller.metadata.acls import AclPublisher
 
-        acls = AclPublisher(self.authorization.authorizer.acls, self.controller.image)
-        self.controller.subscribe(acls, PublishingOrder.ACLS)
+        self.authorization.follow(self.controller)
         return with_rules(load_module, self.authorization)
 
     @property

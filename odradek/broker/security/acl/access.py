@@ -38,6 +38,8 @@ from odradek.common.config.broker_config import BrokerConfig
 from odradek.common.config.table_security import principals
 from odradek.common.context import RequestContext
 from odradek.common.logging import LineLimit, log
+from odradek.controller.metadata.acls import AclPublisher
+from odradek.controller.metadata.cluster_metadata import CommittedMetadata, PublishingOrder
 
 if TYPE_CHECKING:
     from odradek.timing.clock import Clock
@@ -148,6 +150,10 @@ class Authorization:
     def access(self, context: RequestContext) -> "Access":
         """Return the rights of the request's client."""
         return Access(self, context)
+
+    def follow(self, metadata: CommittedMetadata) -> None:
+        """Keep the access control lists in step with the metadata."""
+        metadata.subscribe(AclPublisher(self.authorizer.acls, metadata.image), PublishingOrder.ACLS)
 
     def note_refusal(
         self,
