@@ -14,7 +14,14 @@ from odradek.broker.api.controller import SERVED
 from odradek.broker.cluster.followed_metadata import MetadataSource, ObservedMetadata
 from odradek.broker.cluster.member import ClusterMember
 from odradek.broker.cluster.peers import PeerConnections
-from odradek.broker.start.storage_start import Joined, LockedDirectories, Replicas, lock_directories, log_dirs
+from odradek.broker.start.storage_start import (
+    Joined,
+    LockedDirectories,
+    Replicas,
+    lock_directories,
+    log_dirs,
+    metadata_log_config,
+)
 from odradek.client.api import ClientError
 from odradek.common.config.checks import quorum_nodes
 from odradek.common.context import OwnSession, RequestContext
@@ -25,7 +32,6 @@ from odradek.controller.quorum.leader_discovery import QuorumNode
 from odradek.controller.quorum.observer import ObserverConfig, ObserverHost
 from odradek.controller.quorum.start import find_cluster_id
 from odradek.storage.directories import checkpoints
-from odradek.storage.log.log_config import LogConfig
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
@@ -110,7 +116,7 @@ def _observe(
         data_dir=locked.log_manager.directories.metadata.path,
         config=config,
         observer_config=_observer_config(config, nodes),
-        log_config=LogConfig(segment_bytes=config["metadata.log.segment.bytes"], segment_ms=config["metadata.log.segment.ms"]),
+        log_config=metadata_log_config(config),
         background=shared.background,
     )
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from odradek.common.config.dynamic import ResourceType, definition_of
-from odradek.common.config.listener_config import PLAINTEXT, SASL_PLAINTEXT, SASL_SSL, parse_endpoints, security_protocols_of
+from odradek.common.config.listener_config import PLAINTEXT, SASL_PROTOCOLS, parse_endpoints, security_protocols_of
 from odradek.common.logging import log
 from odradek.protocol.scram import MECHANISMS
 
@@ -70,4 +70,4 @@ def _holds_secrets(config: BrokerConfig, image: MetadataImage) -> bool:
 
 def _wants_scram_only(config: BrokerConfig, endpoint: Endpoint, protocol: str) -> bool:
     mechanisms = config.sasl_config(endpoint.name).value("sasl.enabled.mechanisms")
-    return protocol in (SASL_PLAINTEXT, SASL_SSL) and all(mechanism in MECHANISMS for mechanism in mechanisms)
+    return protocol in SASL_PROTOCOLS and all(mechanism in MECHANISMS for mechanism in mechanisms)

@@ -344,7 +344,7 @@ def open_metadata_log(kind: type[MetadataLogT], shared: SharedServer, log_manage
         synced_offset=directory.held_offset(RECOVERY_POINT_FILE, METADATA_LOG) or 0,
         now_ms=shared.clock.now_ms(),
         warn=log.warn,
-        config=LogConfig(segment_bytes=config["metadata.log.segment.bytes"], segment_ms=config["metadata.log.segment.ms"]),
+        config=metadata_log_config(config),
     )
     metadata_log.reserve = directory.reserve
     if directory.identity is not None:
@@ -354,6 +354,11 @@ def open_metadata_log(kind: type[MetadataLogT], shared: SharedServer, log_manage
         metadata_log.bootstrap = read_bootstrap(shared.file_system, directory.path)
     log_manager.checkpoints.metadata_synced = lambda: metadata_log.synced_offset
     return metadata_log
+
+
+def metadata_log_config(config: BrokerConfig) -> LogConfig:
+    """Return the configs of a node's metadata log."""
+    return LogConfig(segment_bytes=config["metadata.log.segment.bytes"], segment_ms=config["metadata.log.segment.ms"])
 
 
 class BrokerOverrides:
