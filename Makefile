@@ -70,7 +70,7 @@ test-spark: $(INSTALLED)-test
 test-compiled: $(INSTALLED)-test kafka-jars $(BUILD)/.built
 	$(RUN_BUILD) $(BIN)/pytest --import-mode=append $(IN_PARALLEL) --compiled-only $(ARGS)
 
-# What pytest compiles to collect the tests. Processes that begin together without it compile it once each.
+# The bytecode of all modules that the tests import. Processes that begin together without it compile it once each.
 bytecode: $(INSTALLED)-test
 	@mkdir -p build; $(BIN)/python -m pytest --collect-only --quiet >build/bytecode.log || { tail -n 100 build/bytecode.log; exit 1; }
 

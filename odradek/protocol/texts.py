@@ -1,4 +1,4 @@
-"""Bytes as text: base64, UUIDs in Kafka's form, and UTF-8 where they are that."""
+"""Bytes as text: base64, UUIDs in Kafka's form, and UTF-8."""
 
 import binascii
 from base64 import b64decode, b64encode, urlsafe_b64decode, urlsafe_b64encode

@@ -33,7 +33,7 @@ BOTH = {
 CONTROLLER = BOTH | {"process.roles": "controller", "listeners": "C://127.0.0.1:0"}
 ALONE = {"listeners": "PLAINTEXT://127.0.0.1:0"}
 STARTS = [(BrokerServer, ALONE), (BrokerServer, BOTH), (ControllerServer, CONTROLLER)]
-# Not all objects of the house: those that a start makes.
+# The classes of the objects that a start makes.
 COMPLETE = [
     Broker,
     BrokerServer,

@@ -1,4 +1,4 @@
-"""The promises of tests/conftest.py: a test's time ends it, also on uvloop; and which tests run, and in which order."""
+"""The promises of tests/conftest.py: a test's time ends it, also on uvloop, and the compiled run leaves out the right tests."""
 
 import asyncio
 import os

@@ -1,7 +1,7 @@
 """The metadata of a broker whose controller is elsewhere: their source, the link to the controller, and requests for changes.
 
 ``MetadataSource`` has the image and the link. Usually the controller is in another process (``ObservedMetadata``). A broker in
-the controller's own process has another source (``start.controller_node.OwnController``). The controller makes all changes.
+the controller's own process has another source (``start.cluster_start.OwnController``). The controller makes all changes.
 """
 
 from __future__ import annotations

@@ -47,7 +47,7 @@ def _log_fault(topic: str, limit: LineLimit, event: str, error: BaseException) -
 
 
 class ShardMaker(Protocol[MadeT_co]):
-    """A module of one coordinator that is imported when the coordinator is first needed."""
+    """The maker of one coordinator's shards. Its module is imported when the coordinator is first needed."""
 
     def make(self, context: ShardContext) -> MadeT_co:
         """Create an empty shard."""

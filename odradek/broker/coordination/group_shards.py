@@ -1,4 +1,4 @@
-"""The shards of the group coordinator: their making, from the broker's configs. Imported with the first group."""
+"""The maker of the group coordinator's shards, by the broker's configs. Imported with the first group."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _UUID_MARKS: Final = 0xF000_C000_0000_0000_0000
 
 
 class GroupShards:
-    """Makes the shards of ``__consumer_offsets``, and has the operations on them that are not a handler's."""
+    """Makes the shards of ``__consumer_offsets``. It also has the operations on shards that no handler begins."""
 
     def __init__(self, services: CoordinatorServices) -> None:
         self.decode = decode_group_record

@@ -1,4 +1,4 @@
-"""The shards of the transaction coordinator: their making, from the broker's configs. Imported with the first transaction."""
+"""The maker of the transaction coordinator's shards, by the broker's configs. Imported with the first transaction."""
 
 from __future__ import annotations
 

@@ -216,7 +216,7 @@ class ServedNode(Protocol):
 class ServedListeners:
     """The listeners of a broker or a controller, with their connections, TLS and SASL. Loop thread only.
 
-    They accept no connection before ``serve`` is called with the node. Until then it is only looked up by functions.
+    They accept no connection before ``serve`` is called with the node that answers.
     """
 
     def __init__(self, host: ListenersHost, endpoints: list[Endpoint], tls: TlsFront | None) -> None:

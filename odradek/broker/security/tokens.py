@@ -1,4 +1,4 @@
-"""Delegation tokens (KIP-48): logins with them, and the right to request them. Users log in by the same class.
+"""Delegation tokens (KIP-48): the right to request them. ``NodeCredentials`` has the credentials of tokens and users.
 
 The tokens come from the metadata image of the node. Only an authenticated client may request a token, and only if it did not log
 in with a delegation token itself. Clients over PLAINTEXT, or over TLS without a certificate, may not. A controller trusts the

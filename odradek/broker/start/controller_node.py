@@ -1,12 +1,14 @@
 """The controller of a cluster: log, decisions, and dispatch. ``ControllerServer`` adds listeners, in a process of its own.
 
-It owns the metadata log of the process and leads a quorum of one voter. Brokers follow the log, register, and ask for changes.
+The controller owns the metadata log of the process, and leads a quorum of one voter. Brokers follow the log, register, and ask
+for changes.
 """
 
 from __future__ import annotations
 
 from contextlib import ExitStack
 from functools import cached_property
+from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.api.controller import SERVED, module_of
@@ -223,8 +225,6 @@ def _joined(chunks: object) -> bytes | KafkaError:
 
 
 def _load_module(api_key: ApiKey) -> ModuleType:
-    from importlib import import_module
-
     return import_module(module_of(api_key))
 
 

@@ -65,12 +65,12 @@ class BrokerOptions:
     """The choices of the program that runs a broker.
 
     ``gates`` are in front of every handler, before the broker's own. With ``cleans_in_process``, a separate process compacts
-    logs, instead of a thread. With ``looks_for_directories``, the broker notices within seconds if a data directory is removed;
-    None: only if time passes by itself.
+    logs, instead of a thread. With ``looks_for_directories``, the broker notices within seconds if a data directory is removed.
+    None stands for True under a clock that passes by itself, and else for False.
 
-    The callbacks: ``on_open`` gets the broker just before it listens. ``on_bulk_load`` is called each time much long-lived state
-    has been loaded, ``on_memory_freed`` when the memory of large responses is free again, and ``on_client_push`` with every push
-    of client metrics.
+    ``on_open`` gets the broker just before it listens. ``on_bulk_load`` is called each time much long-lived state has been
+    loaded. ``on_memory_freed`` is called when the memory of large responses is free again. ``on_client_push`` gets every push of
+    client metrics.
     """
 
     gates: Sequence[Gate] = ()
@@ -139,7 +139,7 @@ class Broker:
             self.call_soon,
             options.on_memory_freed,
         )
-        # The brokers and partitions, as told to clients.
+        # The brokers and partitions in the answers to clients.
         self.cluster = Cluster(self.controller.image, self.node_id, self.partitions.serves)
         self.partitions.is_elsewhere = self.cluster.has_partition
         # The authorizer; None if there is none.
@@ -317,7 +317,7 @@ class Broker:
     def log_start(self) -> None:
         """Log the configs' warnings, how long the recovery of logs took, and warnings about users and secrets.
 
-        The first log line is slow, as it sets up logging. Call this after clients have been told that they may connect.
+        Call this when the broker listens: clients need not wait for it.
         """
         for warning in self.config.warnings:
             broker_log.warn(warning)
@@ -326,7 +326,7 @@ class Broker:
             broker_log.info(
                 "logs recovered: the last stop was not clean", logs=manager.recovered_logs, took_ms=round(manager.load_ms)
             )
-        from odradek.broker.start.start_warnings import warn_if_nobody_can_log_in, warn_of_readable_directories
+        from odradek.broker.start.start_warnings import warn_if_nobody_can_log_in, warn_of_readable_directories  # 2 ms
 
         image = self.controller.image
         warn_if_nobody_can_log_in(self.config, image)

@@ -1,4 +1,4 @@
-"""The parts of a process that a broker and a controller need alike, made before anything on disk is touched.
+"""The parts of a process that both a broker and a controller need. Making them touches nothing on disk.
 
 Kafka's class is SharedServer.
 """
@@ -50,7 +50,8 @@ class SharedServer:
     ) -> None:
         """``call_soon`` replaces the event loop's.
 
-        ``on_failed`` is called with the reason if no disk is left to serve from: the process should end as if it were killed.
+        ``on_failed`` is called with the reason if the broker or controller cannot go on. The process should then end as if it
+        were killed.
         """
         self.config = config
         self.node_id: int = config["node.id"]

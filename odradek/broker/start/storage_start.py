@@ -1,7 +1,7 @@
 """Opens the data directories of a broker: the locks, the metadata log of a broker alone, every partition's log, their managers.
 
-``Membership`` is all in which a broker alone and a broker among others differ. ``OwnCluster`` is that of a broker alone;
-``cluster.member`` has the other.
+A broker alone and a broker among others differ only in their ``Membership``. ``OwnCluster`` is that of a broker alone,
+``cluster.member.ClusterMember`` that of a broker among others.
 """
 
 from __future__ import annotations
@@ -115,14 +115,14 @@ class Membership(Protocol):
         """Have the leaderships moved away, if other brokers can take them."""
 
     async def close(self) -> None:
-        """End all work on behalf of the cluster. The metadata log stays open."""
+        """End all work for the cluster. The metadata log stays open."""
 
     def abandon(self) -> None:
         """Stop at once, without waiting for work in progress."""
 
 
 class Joined(NamedTuple):
-    """A broker that has its place in its cluster, with no log open yet. ``endpoints`` are what clients connect to."""
+    """A broker that has its place in its cluster, with no log open yet. ``endpoints`` are the addresses for clients."""
 
     replicas: Replicas
     locked: LockedDirectories
@@ -211,7 +211,10 @@ def open_logs(shared: SharedServer, log_manager: LogManager, metadata: ClusterMe
 
 
 def lead_partitions(shared: SharedServer, joined: Joined, housekeeping: Housekeeping) -> OpenStorage:
-    """Give every partition its role. A single broker's produces wait only for flushes, so only fetches are woken there."""
+    """Give every partition its role, and keep the roles in step with the metadata from now on.
+
+    The produces of a broker alone wait only for flushes, so a change of a partition wakes only fetches there.
+    """
     replicas, locked, membership, _ = joined
     config, log_manager, metadata = shared.config, locked.log_manager, membership.metadata
     moves = ReplicaMoves(config, replicas.partitions, log_manager, metadata, shared.timer, housekeeping)

@@ -147,7 +147,7 @@ class LogWriter:
 
 @dataclass(frozen=True, slots=True)
 class LogParts:
-    """The parts of one log that its other parts work on."""
+    """The parts of one log, for the classes of ``LogWork``."""
 
     local: LocalLog
     settings: LogSettings
@@ -160,7 +160,7 @@ class LogParts:
 
 
 class LogWork:
-    """The base of those that work on a log's parts. It keeps them as fields of its own: appends read them each time."""
+    """The base of the classes that change a log. It keeps the log's parts as fields of its own: each append reads them."""
 
     __slots__ = ("_errors", "_flush_state", "_local", "_producers", "_settings", "_writer")
 

@@ -160,10 +160,10 @@ async def nothing_comes(client):
 
 
 async def appended(server, count):
-    """Wait until partition 0 has so many records, on disk or not."""
+    """Wait until partition 0 has ``count`` records, synced or not."""
     log = server.broker.partitions.require("t", 0).log
     async with asyncio.timeout(TIMEOUT_S):
-        while log.log_end_offset < count:  # noqa: ASYNC110  nobody tells of an append
+        while log.log_end_offset < count:  # noqa: ASYNC110  an append is no event
             await asyncio.sleep(0)
 
 

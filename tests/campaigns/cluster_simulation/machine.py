@@ -32,12 +32,12 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-# Starts the server of a process, and tells of its broker when the logs are open.
+# Starts the server of a process, and calls back with its broker when the logs are open.
 Start = Callable[[SharedServer, Callable[["Broker"], None]], Awaitable[Any]]
 
 
 def member_of(core: Broker) -> ClusterMember:
-    """Its membership in the cluster."""
+    """Return a broker's membership in the cluster."""
     assert isinstance(core.member, ClusterMember)
     return core.member
 
@@ -91,9 +91,10 @@ _EXPECTED = (OSError, ConnectionError)
 
 
 class Machine:
-    """``process`` is the one that runs, None while there is none; ``starts`` counts them.
+    """A machine of the cluster, its disk, and the process that runs on it.
 
-    ``server`` is what it serves with, once it has started, and ``core`` is its broker, once the logs are open.
+    ``process`` is None while none runs. ``starts`` counts the processes. ``server`` is the process's server once it has started,
+    and ``core`` its broker once the logs are open.
     """
 
     def __init__(self, world: World, node_id: int, host: str, configs: Mapping[str, str], start: Start) -> None:
@@ -235,7 +236,7 @@ class Machine:
         process.is_dead = True
         severable.sever()
         self.world.network.end(process, is_told=is_told)
-        # A process that has not come so far ends with its tasks.
+        # A process whose logs are not open yet ends with its tasks.
         if running is not None:
             process.run(running.abandon)
         process.cancel_tasks()

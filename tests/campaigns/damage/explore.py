@@ -214,7 +214,7 @@ def _is_lost_tail(damage: Damage, left: Left) -> bool:
 
 
 def _is_unsynced(damage: Damage, left: Left) -> bool:
-    """Whether segments of a killed broker were swapped that were never synced: nothing that is synced says whose they are."""
+    """Return whether never synced segments of a killed broker were swapped. No synced data says which partition they are of."""
     if damage.kind != "swapped" or _is_clean(left) or not all(path.endswith(".log") for path in damage.paths):
         return False
     places = [path.rpartition("/") for path in damage.paths]
@@ -226,7 +226,7 @@ def _is_clean(left: Left) -> bool:
 
 
 def _recovery_point(directory: str, left: Left) -> int:
-    """The offset before which the partition in ``directory`` is synced."""
+    """Return the offset before which the partition in ``directory`` is synced."""
     parent, _, log = directory.rpartition("/")
     topic, _, index = log.rpartition("-")
     rows = [line.split() for line in left.files[f"{parent}/{_RECOVERY_POINTS}"].decode().splitlines()]

@@ -1,4 +1,4 @@
-"""Apache Kafka's own programs in a JVM that starts fast: without the optimizing compiler, and with its classes from an archive.
+"""Apache Kafka's own programs in a JVM that starts fast: without the optimizing compiler, and with an archive of its classes.
 
     python -m tests.campaigns.kafka_tools.jvm                  # writes the archive if there is none
 
@@ -39,7 +39,7 @@ def _archive() -> Path:
 
 
 def _write(archive: Path) -> None:
-    """Have a node write it, and rename it when it is complete."""
+    """Have a node write the archive, and rename it when it is complete."""
     with tempfile.TemporaryDirectory(dir=archive.parent) as scratch:
         template, node, written = (Path(scratch, name) for name in ("template", "node", "written.jsa"))
         template.mkdir()
@@ -56,7 +56,7 @@ def _write(archive: Path) -> None:
 
 
 def main() -> int:
-    """2 if Kafka or Java cannot be had."""
+    """Return the exit status: 2 without Kafka or Java."""
     try:
         archive = _archive()
     except MissingTool as missing:

@@ -145,7 +145,7 @@ CASES = [
     ),
     (K.DELETE_GROUPS, None, {"groups_names": ["g"]}, GROUP, ["DELETE GROUP g"]),
     (K.ELECT_LEADERS, None, {"topic_partitions": [{"topic": "t", "partitions": [0]}]}, CLUSTER, [f"ALTER {ALL_OF_CLUSTER}"]),
-    # That there is no such group is told before the topics.
+    # The answer for a missing group comes before those for the topics.
     (K.OFFSET_DELETE, None, {"group_id": "g", "topics": [{"name": "t", "partitions": [{}]}]}, GROUP, ["DELETE GROUP g"]),
     (
         K.ALTER_PARTITION_REASSIGNMENTS,

@@ -90,9 +90,9 @@ class Server(Broker):
         epochs: dict[tuple[str, int], int],
         on_append: Callable[[Partition], None],
     ) -> None:
-        """Open what is on the disk. ``epochs`` are the leader epochs that partitions have come to, and are kept here.
+        """Open the logs on the disk. ``epochs`` has the current leader epochs of partitions, and is kept up to date.
 
-        ``on_append`` is told of each append as it is done.
+        ``on_append`` is called with the partition of each append.
         """
         config = _config(plan.transaction_shards, plan.group_shards, plan.abort_interval_ms, plan.expiration_ms)
         self.loop = Loop()
