@@ -6,9 +6,9 @@ from typing import Any, Final, NamedTuple, cast
 
 import click
 
-from odradek.cli.apis import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 from odradek.cli.cluster import Cluster, Refused, check
 from odradek.cli.options import Servers, asks_a_broker, exit_status, help_where_nothing_is_asked, show
+from odradek.client.admin_apis import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 from odradek.protocol.message_types.create_acls import AclCreation, CreateAclsRequest
 from odradek.protocol.message_types.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
 from odradek.protocol.message_types.describe_acls import DescribeAclsRequest

@@ -5,9 +5,9 @@ from typing import Any, Final
 
 import click
 
-from odradek.cli.apis import API_VERSIONS, DESCRIBE_LOG_DIRS
 from odradek.cli.cluster import Cluster, check
 from odradek.cli.options import Servers, asks_a_broker, exit_status, show
+from odradek.client.admin_apis import API_VERSIONS, DESCRIBE_LOG_DIRS
 from odradek.client.apis import METADATA
 from odradek.protocol.message_types.api_versions import ApiVersionsRequest
 from odradek.protocol.message_types.describe_log_dirs import DescribeLogDirsRequest

@@ -5,9 +5,9 @@ Kafka's command is kafka-client-metrics.sh. Pushed metrics are on the metrics en
 
 import click
 
-from odradek.cli.apis import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, LIST_CONFIG_RESOURCES
 from odradek.cli.cluster import Cluster, check
 from odradek.cli.options import Servers, asks_a_broker, help_where_nothing_is_asked, show
+from odradek.client.admin_apis import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, LIST_CONFIG_RESOURCES
 from odradek.protocol.message_types.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from odradek.protocol.message_types.incremental_alter_configs import (
     AlterableConfig,

@@ -5,7 +5,7 @@ shows the answers of the others, and names the brokers that did not answer: ``Cl
 
 Errors are reported in plain words: ``Unreachable`` if no broker answers, ``Refused`` for a broker's error code. ``patiently``
 repeats a request after a transient error. Requests and responses are the canonical messages (``protocol.messages``), in the
-versions of ``cli.apis``.
+versions of ``client.admin_apis``.
 """
 
 from collections.abc import Callable, Iterable, Sequence

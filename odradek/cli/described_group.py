@@ -6,8 +6,8 @@ ConsumerGroupDescribe describes groups of the newer protocol (KIP-848), if the b
 
 from dataclasses import dataclass, field
 
-from odradek.cli.apis import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS
 from odradek.cli.cluster import Cluster, Connection, Refused, check, patiently
+from odradek.client.admin_apis import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS
 from odradek.client.apis import LATEST_TIMESTAMP, OFFSET_FETCH
 from odradek.client.known_cluster import Node, Partition
 from odradek.protocol.coordinator_records.consumer_protocol import assigned_partitions, subscribed_topics

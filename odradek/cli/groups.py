@@ -11,7 +11,6 @@ from typing import Any
 
 import click
 
-from odradek.cli.apis import DELETE_GROUPS
 from odradek.cli.cluster import Cluster, Refused, Unreachable, check, patiently
 from odradek.cli.described_group import DescribedGroup, Member, describe_group, end_offsets
 from odradek.cli.explain_group import explain
@@ -26,6 +25,7 @@ from odradek.cli.options import (
     show_json,
     timestamp_ms_of,
 )
+from odradek.client.admin_apis import DELETE_GROUPS
 from odradek.client.apis import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, OFFSET_COMMIT
 from odradek.client.known_cluster import Partition
 from odradek.protocol.errors import ErrorCode

@@ -12,8 +12,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import partial
 
-from odradek.cli.apis import DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS
 from odradek.cli.cluster import Cluster, Refused, check, patiently
+from odradek.client.admin_apis import DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS
 from odradek.client.apis import TRANSACTIONAL_ID
 from odradek.client.known_cluster import Partition, name_of
 from odradek.protocol.errors import ErrorCode

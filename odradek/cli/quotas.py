@@ -7,9 +7,9 @@ from typing import Any, Final, cast
 
 import click
 
-from odradek.cli.apis import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
 from odradek.cli.cluster import Cluster, Refused, check
 from odradek.cli.options import Servers, asks_a_broker, exit_status, help_where_nothing_is_asked, show
+from odradek.client.admin_apis import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.alter_client_quotas import (
     AlterClientQuotasRequest,

@@ -9,15 +9,15 @@ from datetime import UTC, datetime
 
 import click
 
-from odradek.cli.apis import (
+from odradek.cli.cluster import Cluster, Refused, check
+from odradek.cli.options import Servers, asks_a_broker, help_where_nothing_is_asked, show
+from odradek.client.admin_apis import (
     CREATE_DELEGATION_TOKEN,
     CREATE_DELEGATION_TOKEN_FOR_ANOTHER,
     DESCRIBE_DELEGATION_TOKEN,
     EXPIRE_DELEGATION_TOKEN,
     RENEW_DELEGATION_TOKEN,
 )
-from odradek.cli.cluster import Cluster, Refused, check
-from odradek.cli.options import Servers, asks_a_broker, help_where_nothing_is_asked, show
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.create_delegation_token import CreatableRenewers, CreateDelegationTokenRequest
 from odradek.protocol.message_types.describe_delegation_token import (

@@ -4,7 +4,6 @@ from typing import Any
 
 import click
 
-from odradek.cli.apis import CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_CONFIGS
 from odradek.cli.cluster import Cluster, Refused
 from odradek.cli.options import (
     Servers,
@@ -18,6 +17,7 @@ from odradek.cli.options import (
 )
 from odradek.cli.topic_changes import alter, delete_records
 from odradek.cli.topic_names import known_topics, unknown_topic
+from odradek.client.admin_apis import CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_CONFIGS
 from odradek.client.apis import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest

@@ -10,13 +10,6 @@ from typing import Any
 
 import click
 
-from odradek.cli.apis import (
-    INIT_PRODUCER_ID,
-    LIST_TRANSACTIONS,
-    LIST_TRANSACTIONS_BY_DURATION,
-    LIST_TRANSACTIONS_BY_PATTERN,
-    WRITE_TXN_MARKERS,
-)
 from odradek.cli.cluster import Cluster, Refused, Unreachable, check, patiently
 from odradek.cli.open_transactions import (
     ProducerOnPartition,
@@ -27,6 +20,13 @@ from odradek.cli.open_transactions import (
     partitions_of,
 )
 from odradek.cli.options import Servers, asks_a_broker, exit_status, help_where_nothing_is_asked, names_a_partition, show
+from odradek.client.admin_apis import (
+    INIT_PRODUCER_ID,
+    LIST_TRANSACTIONS,
+    LIST_TRANSACTIONS_BY_DURATION,
+    LIST_TRANSACTIONS_BY_PATTERN,
+    WRITE_TXN_MARKERS,
+)
 from odradek.client.api import Api
 from odradek.client.apis import TRANSACTIONAL_ID
 from odradek.coordinator.transaction.states import PREPARED, STATE_NAMES, TransactionState

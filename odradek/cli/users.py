@@ -10,9 +10,9 @@ from pathlib import Path
 
 import click
 
-from odradek.cli.apis import ALTER_USER_SCRAM_CREDENTIALS, DESCRIBE_USER_SCRAM_CREDENTIALS
 from odradek.cli.cluster import Cluster, Refused, check
 from odradek.cli.options import Servers, asks_a_broker, exit_status, help_where_nothing_is_asked, show
+from odradek.client.admin_apis import ALTER_USER_SCRAM_CREDENTIALS, DESCRIBE_USER_SCRAM_CREDENTIALS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,

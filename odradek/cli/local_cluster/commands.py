@@ -213,8 +213,8 @@ def _done(answer: dict[str, Any]) -> int:
 
 def _known_to_cluster(nodes: Sequence[dict[str, Any]]) -> tuple[dict[int, bool], Counter[int] | None]:
     """Return by node id whether it is fenced, and how many partitions it leads; ({}, None) if no broker can be asked."""
-    from odradek.cli.apis import DESCRIBE_CLUSTER
     from odradek.cli.cluster import Cluster, Unreachable
+    from odradek.client.admin_apis import DESCRIBE_CLUSTER
     from odradek.protocol.message_types.describe_cluster import DescribeClusterRequest
 
     running = [node["address"].rpartition(":") for node in nodes if node["role"] == "broker" and node["state"] == "running"]
