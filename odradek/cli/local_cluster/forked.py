@@ -23,8 +23,11 @@ from odradek.protocol.broker_codecs import request_decoder, response_encoder
 from odradek.protocol.client_codecs import request_encoder, response_decoder
 
 _FAILED = 1
-# Modules that a node imports late. A node of a cluster needs them in its first second.
-_SOON_NEEDED = ("encodings.idna", "odradek.broker.start.cluster_start", "odradek.cli.serve_controller", "uvloop")
+# Modules that a node imports late: for its start, and for the first group and the first transaction.
+_SOON_NEEDED = (
+    *("encodings.idna", "odradek.broker.start.cluster_start", "odradek.cli.serve_controller", "uvloop"),
+    *("odradek.broker.coordination.group_shards", "odradek.broker.coordination.transaction_shards"),
+)
 # Requests of nodes to the controller and each other in that second, and of the first client to a broker.
 _OF_CONTROLLERS = (
     *(ApiKey.API_VERSIONS, ApiKey.DESCRIBE_CLUSTER, ApiKey.BROKER_REGISTRATION, ApiKey.BROKER_HEARTBEAT, ApiKey.FETCH),
