@@ -7,7 +7,6 @@ is. Records are written to partitions that never had any, and offsets are commit
 from __future__ import annotations
 
 import asyncio
-import base64
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,6 +35,7 @@ from odradek.protocol.message_types.offset_commit import (
 from odradek.protocol.message_types.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from odradek.protocol.murmur2 import partition_for_key
 from odradek.protocol.scram import MIN_ITERATIONS
+from odradek.protocol.texts import decode_base64
 from odradek.testing.records import NewTopic, append_records, create_topics, record_of_row
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ def _field(row: Json, name: str) -> object:
     """Return a record's key or value. Raises ValueError for bytes that are not base64."""
     if f"{name}_base64" in row:
         try:
-            return base64.b64decode(row[f"{name}_base64"], validate=True)
+            return decode_base64(row[f"{name}_base64"])
         except ValueError as error:
             raise ValueError(f"{name}_base64: {row[f'{name}_base64']!r} is not base64: {error}") from error
     return row.get(name)

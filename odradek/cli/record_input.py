@@ -8,8 +8,6 @@ A pipe is read as far as there is something to read, so a record goes out as soo
 """
 
 import asyncio
-import base64
-import binascii
 import json
 import os
 import stat
@@ -21,6 +19,7 @@ import click
 
 from odradek.client.producer import PartitionedRecord
 from odradek.protocol.records import Record
+from odradek.protocol.texts import decode_base64
 
 Headers = tuple[tuple[str, bytes | None], ...]
 
@@ -96,13 +95,13 @@ class RecordParser:
                 (*self._shape.headers, *_headers(content.get("headers") or ())),
             )
             return None if partition is None else int(partition), record
-        except (ValueError, TypeError, binascii.Error) as error:
+        except (ValueError, TypeError) as error:
             raise InvalidInput(f"record {self._line}: {error}: {_cut(line)}") from error
 
 
 def _field(content: dict[str, Any], name: str, otherwise: bytes | None) -> bytes | None:
     if f"{name}_base64" in content:
-        return base64.b64decode(content[f"{name}_base64"], validate=True)
+        return decode_base64(content[f"{name}_base64"])
     return encoded(content[name]) if name in content else otherwise
 
 
@@ -119,7 +118,7 @@ def _headers(content: Any) -> Iterable[tuple[str, bytes | None]]:  # noqa: ANN40
         if not isinstance(pair, list | tuple) or len(pair) != _PAIR or not isinstance(pair[0], str):
             raise ValueError("headers are an object, or a list of [name, value]")
         name, value = pair
-        yield name, base64.b64decode(value["base64"]) if isinstance(value, dict) and "base64" in value else encoded(value)
+        yield name, decode_base64(value["base64"]) if isinstance(value, dict) and "base64" in value else encoded(value)
 
 
 def _cut(line: bytes) -> str:

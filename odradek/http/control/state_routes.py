@@ -5,8 +5,6 @@ A broker's state is JSON. Bytes are text if they are valid UTF-8, otherwise base
 
 from __future__ import annotations
 
-from base64 import b64decode, b64encode
-from binascii import Error as Base64Error
 from typing import TYPE_CHECKING, Any, TypedDict
 
 from odradek.controller.metadata.topic import INTERNAL_TOPICS
@@ -31,6 +29,7 @@ from odradek.http.control.answers import (
     Transactions,
 )
 from odradek.http.control.route import BadRequest, ControlCall, Field, Json, Missing, Route, check
+from odradek.protocol.texts import decode_base64, encode_base64, utf8_or_none
 from odradek.testing.records import NewTopic
 from odradek.testing.waiting import DEFAULT_WITHIN_S
 
@@ -125,8 +124,8 @@ def _given(name: str, asked: Json) -> object:
     if encoded is None:
         return asked.get(name)
     try:
-        return b64decode(encoded, validate=True)
-    except Base64Error as error:
+        return decode_base64(encoded)
+    except ValueError as error:
         raise BadRequest(f"{name}_base64: {error}") from error
 
 
@@ -141,17 +140,13 @@ class _Value(TypedDict, total=False):
 
 
 def _key_json(content: bytes | None) -> _Key:
-    try:
-        return {"key": None if content is None else content.decode()}
-    except UnicodeDecodeError:
-        return {"key_base64": b64encode(content or b"").decode()}
+    text = utf8_or_none(content)
+    return {"key": text} if content is None or text is not None else {"key_base64": encode_base64(content)}
 
 
 def _value_json(content: bytes | None) -> _Value:
-    try:
-        return {"value": None if content is None else content.decode()}
-    except UnicodeDecodeError:
-        return {"value_base64": b64encode(content or b"").decode()}
+    text = utf8_or_none(content)
+    return {"value": text} if content is None or text is not None else {"value_base64": encode_base64(content)}
 
 
 def _header_json(name: str, content: bytes | None) -> Header:
