@@ -133,7 +133,7 @@ def produces(client):
 
 
 def checks(pair, client, url, token, directory, certificates):
-    """What each flag of a pair promises."""
+    """Check the promise of each flag of a pair."""
     admin = AdminClient(client)
     if "--topic" in pair:
         assert len(admin.list_topics("orders", timeout=20).topics["orders"].partitions) == 3

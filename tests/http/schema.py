@@ -12,7 +12,7 @@ KINDS = {
 
 
 def mismatch(schema, value, components):
-    """Where a value differs from its schema; None if it does not."""
+    """Return the place where a value differs from its schema; None if it does not."""
     if "$ref" in schema:
         return mismatch(components[schema["$ref"].rpartition("/")[2]], value, components)
     if "anyOf" in schema:

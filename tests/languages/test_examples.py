@@ -17,7 +17,7 @@ FETCHES = {
     "typescript": ["npm", "install", "--no-package-lock", "--no-audit", "--no-fund"],
     "java": ["mvn", "--batch-mode", "--quiet", "dependency:go-offline"],
 }
-# How a client is generated from examples/openapi.json, if the run does not do it.
+# The command that generates a client from examples/openapi.json, if the run does not do it.
 GENERATES = {"go": ["go", "generate", "./..."]}
 RUNS = {
     "go": ["go", "test", "./..."],
