@@ -183,6 +183,8 @@ def test_a_producer_and_a_consumer_follow_the_leaders(start_cluster, command):
     assert producing.wait(40) == 0
     out, _ = consuming.communicate(timeout=40)
     assert (consuming.returncode, out) == (0, b"x\n" * 1499)
+    # Until its session ends, the killed broker still counts as the leader, and tells no offsets.
+    until(lambda: cluster.nodes()[leader]["fenced"], 10)
     ends = [
         row["log_end_offset"]
         for row in json.loads(command("topics", "describe", "orders", "--json", *server)[1])[0]["partitions"]
