@@ -15,6 +15,7 @@ from odradek.http.access import Access
 from odradek.http.control.api import ControlApi
 from odradek.http.port import HttpPort
 from odradek.page.late import LatePage
+from odradek.timing.driver import OwnTasks
 
 if TYPE_CHECKING:
     from odradek.testing.faults.vocabulary import FaultKeywords
@@ -33,6 +34,7 @@ class ServedHttp:
         self._control: ControlApi | None = None
         self._page: LatePage | None = None
         self._serving: asyncio.Task[None] | None = None
+        self._tasks = OwnTasks()
 
     @classmethod
     async def bind(cls, options: Http, settings: Mapping[str, str]) -> Self:
@@ -74,10 +76,13 @@ class ServedHttp:
     def serve(self) -> None:
         """Answer requests from now on."""
         self._serving = asyncio.ensure_future(self._serve())
+        if self._options.opens_browser:
+            self._tasks.start(self._open_browser())
 
     async def close(self) -> None:
         """Close the port, and stop the forks. Idempotent."""
         if self._serving is not None:
+            self._serving.cancel()
             await asyncio.wait((self._serving,))
             self._serving = None
         await self._port.close()
@@ -89,7 +94,8 @@ class ServedHttp:
             await control.close()
 
     async def _serve(self) -> None:
-        # These imports take a tenth of a second, which clients of the broker need not wait for.
+        # Until somebody connects, the port needs none of these modules: a tenth of a second and 5 MiB.
+        await self._port.first_connection()
         for name in _IMPORTED_LATE:
             await asyncio.to_thread(import_module, name)
         from odradek.http.app import HttpApplication
@@ -100,8 +106,6 @@ class ServedHttp:
             token, is_read_only = self._access.token, self._options.is_page_read_only
             self._page = LatePage(self._control, token, is_read_only=is_read_only)
         self._port.serve(HttpApplication(self._control, self._access, self._page).app)
-        if self._options.opens_browser:
-            await self._open_browser()
 
     async def _open_browser(self) -> None:
         import webbrowser

@@ -1,8 +1,8 @@
 """The sockets of the HTTP port, on the broker's own event loop, with TLS or without.
 
-The port is bound before the broker touches its disk, and served when the broker is ready. Connections that come in between wait.
-Each connection counts from the moment that it is accepted, including its handshake. Connections beyond ``MOST_CONNECTIONS`` are
-closed. The context is asked for at each connection, so a new certificate is used at once.
+The port is bound before the broker touches its disk, and served after the start. Connections that come in between wait. Each
+connection counts from the moment that it is accepted, including its handshake. Those beyond ``MOST_CONNECTIONS`` are closed. The
+context is asked for at each connection, so a new certificate is used at once.
 """
 
 from __future__ import annotations
@@ -99,6 +99,18 @@ class HttpPort:
                 self.host, self.port = host, self._sockets[0].getsockname()[1]
                 return
         raise refusal or OSError("no port to bind")
+
+    async def first_connection(self) -> None:
+        """Wait until a connection waits to be accepted."""
+        loop = asyncio.get_running_loop()
+        waits = asyncio.Event()
+        for listening in self._sockets:
+            loop.add_reader(listening, waits.set)
+        try:
+            await waits.wait()
+        finally:
+            for listening in self._sockets:
+                loop.remove_reader(listening)
 
     def serve(self, app: AsgiApp) -> None:
         """Accept connections for ``app``, an ASGI application."""

@@ -250,17 +250,32 @@ def test_the_users_data_folder_is_used_and_logged(tmp_path):
 
 
 def test_start_up_does_not_import_what_only_later_or_nobody_needs(tmp_path):
-    command = [sys.executable, "-X", "importtime", "-m", "odradek", "serve", "--port", "0", "--data-dir", str(tmp_path / "data")]
+    assert imported_by_serve(tmp_path / "plain").isdisjoint({"odradek.http", "odradek.testing"})
+    imported = imported_by_serve(tmp_path / "with-http", "--http-port", "0")
+    assert {"odradek.broker.start.server", "odradek.http.port"} <= imported
+
+
+def imported_by_serve(directory, *arguments):
+    """The modules that a broker has imported when it is ready, without those that none may import by then."""
+    directory.mkdir()
+    served = ["serve", "--port", "0", "--data-dir", str(directory / "data"), *arguments]
     with (
-        (tmp_path / "stderr").open("w") as stderr,
-        subprocess.Popen(command, stdout=subprocess.PIPE, stderr=stderr, text=True, env=command_environment()) as process,
+        (directory / "stderr").open("w") as stderr,
+        subprocess.Popen(
+            [sys.executable, "-X", "importtime", "-m", "odradek", *served],
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            text=True,
+            env=command_environment(),
+        ) as process,
     ):
-        assert process.stdout.readline().startswith("odradek ready on ")
-        imported = {line.rpartition("|")[2].strip() for line in (tmp_path / "stderr").read_text().splitlines()}
+        while not process.stdout.readline().startswith("odradek ready on "):
+            assert process.poll() is None
+        imported = {line.rpartition("|")[2].strip() for line in (directory / "stderr").read_text().splitlines()}
         process.terminate()
-    assert "odradek.broker.start.server" in imported
     assert imported.isdisjoint({"cramjam", "http", "hypothesis", "platformdirs", "prometheus_client"})
-    assert imported.isdisjoint({"h11", "odradek.http", "odradek.testing", "starlette", "uvicorn"})
+    assert imported.isdisjoint({"h11", "odradek.page.app", "starlette", "uvicorn"})
+    return imported
 
 
 def test_an_http_port_in_use_is_refused_and_no_data_directory_made(tmp_path):
