@@ -5,10 +5,10 @@ import socket
 from collections.abc import Iterable
 from ipaddress import ip_address
 
+from odradek.timing.driver import OwnTasks
 from odradek.timing.reply import Reply
 
-# The loop does not keep references to its tasks.
-_under_way: set[asyncio.Task[None]] = set()
+_under_way = OwnTasks()
 
 
 def is_address(name: str) -> bool:
@@ -23,9 +23,7 @@ def is_address(name: str) -> bool:
 def look_up(names: Iterable[str]) -> Reply[dict[str, str | None]]:
     """Return the IP address of each host; None for an unknown name. Loop thread only."""
     reply: Reply[dict[str, str | None]] = Reply()
-    task = asyncio.get_running_loop().create_task(_answer(list(names), reply))
-    _under_way.add(task)
-    task.add_done_callback(_under_way.discard)
+    _under_way.start(_answer(list(names), reply))
     return reply
 
 

@@ -17,10 +17,11 @@ from typing import TYPE_CHECKING, Any, Final
 from odradek.broker.network.listeners import OTHER_PORT, cannot_bind
 from odradek.broker.network.tls_connection import handshake_cause
 from odradek.common.logging import LineLimit, log
+from odradek.timing.driver import OwnTasks
 from odradek.timing.system_clock import SystemClock
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Coroutine, Iterable
+    from collections.abc import Callable, Iterable
 
     from odradek.http.access import AsgiApp
     from odradek.http.connection import HttpConnection
@@ -71,7 +72,7 @@ class HttpPort:
         """``context`` is called for each connection."""
         self._context = context
         self._sockets: list[socket.socket] = []
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = OwnTasks()
         # Accepted connections; None during the handshake.
         self._open: dict[socket.socket, HttpConnection | None] = {}
         self._line_limit = LineLimit(SystemClock())
@@ -145,7 +146,7 @@ class HttpPort:
             return connection
 
         for listening in self._sockets:
-            self._run(self._accept(listening, make))
+            self._tasks.start(self._accept(listening, make))
 
     async def close(self) -> None:
         """Stop accepting, abort the connections, and cancel what they wait for."""
@@ -154,10 +155,10 @@ class HttpPort:
         for connection in list(self._open.values()):
             if connection is not None and connection.transport is not None:
                 connection.transport.abort()
-        tasks = [*self._tasks, *self._requests]
-        for task in tasks:
+        for task in self._requests:
             task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        self._tasks.cancel()
+        await asyncio.gather(self._tasks.ended(), *self._requests, return_exceptions=True)
         # Transports close in turns of the loop: first they are lost, then their sockets close.
         for _ in range(_MOST_CLOSING_TURNS):
             if not self._open:
@@ -180,7 +181,7 @@ class HttpPort:
                 accepted.close()
                 continue
             self._open[accepted] = None
-            self._run(self._connect(accepted, peer, make))
+            self._tasks.start(self._connect(accepted, peer, make))
 
     async def _connect(
         self, accepted: socket.socket, peer: tuple[Any, ...], make: Callable[[socket.socket], HttpConnection]
@@ -207,11 +208,6 @@ class HttpPort:
         extra_fields = self._line_limit.admit((event, cause, peer.rpartition(":")[0]))
         if extra_fields is not None:
             log.warn(event, peer=peer, listener="http", cause=cause, **extra_fields)
-
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        task: asyncio.Task[None] = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 async def ensure_free(host: str, port: int, way_out: str = OTHER_PORT) -> None:

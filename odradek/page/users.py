@@ -16,6 +16,7 @@ from odradek.client.login import OAUTHBEARER, PLAIN, Login
 from odradek.common.config.listener_config import PLAINTEXT, SASL_PROTOCOLS, TLS_PROTOCOLS, ListenerConfig, security_protocols
 from odradek.page.facts.source import Source
 from odradek.page.watch import PAGE_CLIENT_ID
+from odradek.timing.driver import OwnTasks
 
 if TYPE_CHECKING:
     import ssl
@@ -96,7 +97,7 @@ class Users:
         self._broker = broker
         self._watch = watch
         self._open: dict[Login | None, _User] = {}
-        self._ending: set[asyncio.Task[None]] = set()
+        self._ending = OwnTasks()
 
     @asynccontextmanager
     async def source(self, login: Login | None) -> AsyncIterator[Source]:
@@ -138,7 +139,7 @@ class Users:
         """Close all clients."""
         for login, user in list(self._open.items()):
             self._end(login, user)
-        await asyncio.gather(*self._ending)
+        await self._ending.ended()
 
     async def _user(self, login: Login | None) -> _User:
         listener = page_listener(self._broker)
@@ -159,6 +160,4 @@ class Users:
             del self._open[login]
         if user.closing is not None:
             user.closing.cancel()
-        task = asyncio.ensure_future(user.stack.aclose())
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+        self._ending.start(user.stack.aclose())

@@ -117,6 +117,10 @@ class OwnTasks:
         for task in self._tasks:
             task.cancel()
 
+    async def ended(self) -> None:
+        """Wait until all have ended."""
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
 
 class Wakeup:
     """A wake-up call for one waiting task. A ``wake`` while nobody waits ends the next wait."""
