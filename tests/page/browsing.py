@@ -14,9 +14,18 @@ TOKEN = "let me in"
 # The machine may be busy.
 WITHIN_MS = 60_000
 # A directory for pictures of the page: see docs/page.md.
-# The pictures in docs/images, and their heights.
-IN_DOCS = {"overview": 1100, "topic": 560}
 PICTURES = os.environ.get("ODRADEK_PAGE_PICTURES")
+# The pictures in docs/images, and their heights.
+IN_DOCS = {
+    "overview": 1100,
+    "topic": 560,
+    "group": 860,
+    "transactions": 400,
+    "requests": 760,
+    "cluster": 700,
+    "findings": 400,
+    "levers": 640,
+}
 
 
 class ServedPage:
@@ -46,7 +55,7 @@ async def served_page(broker, *, port=0, is_read_only=False):
 
 
 class Tab:
-    """A page of the browser. Whatever its console complains about is in ``complaints``."""
+    """A page of the browser. Errors and warnings of its console are in ``complaints``."""
 
     def __init__(self, page, url):
         self.page = page

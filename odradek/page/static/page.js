@@ -76,11 +76,23 @@
     const isAtEnd = follow && follow.scrollHeight - follow.scrollTop - follow.clientHeight < 40;
     const fresh = document.createElement("template");
     fresh.innerHTML = html;
+    label(fresh.content);
     morphChildren(part, fresh.content);
     filter();
     const after = part.querySelector("[data-follow]");
     if (after && (isAtEnd || !follow)) after.scrollTop = after.scrollHeight;
   };
+
+  // Narrow screens show a row as a card, and each cell with the name of its column.
+  const label = (part) => {
+    for (const table of part.querySelectorAll("table")) {
+      const names = [...(table.tHead?.rows[0].cells || [])].map((cell) => (cell.querySelector(".off, input") ? "" : cell.textContent));
+      for (const row of names.length ? table.tBodies[0].rows : []) {
+        for (const cell of row.cells) if (names[cell.cellIndex]) cell.dataset.label = names[cell.cellIndex];
+      }
+    }
+  };
+  label(document);
 
   let source = null;
   let again = 0;
