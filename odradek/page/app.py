@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
     from starlette.types import Receive, Scope, Send
 
-    from odradek.page.facts.levers import Held
+    from odradek.http.control.route import ControlObjects
     from odradek.page.sessions import Session
     from odradek.page.views import View
     from odradek.testing.threaded import Broker
@@ -65,7 +65,7 @@ _HTML: Final = "text/html"
 class PageSite:
     """The page of one broker. ``held`` are the control API's objects, ``token`` is its token. Loop thread only."""
 
-    def __init__(self, broker: Broker, held: Held, token: str, *, is_read_only: bool = False) -> None:
+    def __init__(self, broker: Broker, held: ControlObjects, token: str, *, is_read_only: bool = False) -> None:
         self._broker = broker
         self._held = held
         self._token = token

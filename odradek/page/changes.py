@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from odradek.page import actions, group_actions
 from odradek.page.actions import ActionFailed
-from odradek.page.facts import levers
 from odradek.page.group_actions import Target
 from odradek.page.render import count, url
 from odradek.page.views import whole
 from odradek.page.views.topic import moment_ms
+from odradek.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -190,23 +190,23 @@ _DURATIONS: Final = {"ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86
 
 async def _advance(call: Call) -> Outcome:
     amount, unit = _decimal(call.query, "amount"), call.query.text("unit")
-    await levers.advance(call.broker, amount * _DURATIONS.get(unit, 1))
+    await call.broker.clock.advance(milliseconds=amount * _DURATIONS.get(unit, 1))
     return Outcome(f"The clock is {amount:g} {unit} further.")
 
 
 async def _freeze(call: Call) -> Outcome:
-    levers.freeze(call.broker)
+    call.broker.clock.freeze()
     return Outcome("The clock stands still.")
 
 
 async def _resume(call: Call) -> Outcome:
-    levers.resume(call.broker)
+    call.broker.clock.resume()
     return Outcome("The clock runs.")
 
 
 async def _set_speed(call: Call) -> Outcome:
     speed = _decimal(call.query, "speed")
-    levers.set_speed(call.broker, speed)
+    call.broker.clock.speed = speed
     return Outcome(f"The clock's speed is {speed:g}.")
 
 
@@ -225,39 +225,61 @@ async def _add_fault(call: Call) -> Outcome:
         words["drop"] = True
     elif what in ("close", "restart"):
         words[what] = form.text("moment") or "before"
-    number = levers.add_fault(call.broker, call.held, words)
+    fault, number = call.broker.faults.add(**words), call.held.new_id()
+    call.held.faults[call.broker][number] = fault
     return Outcome(f"Added rule {number}.")
 
 
 async def _remove_fault(call: Call) -> Outcome:
     number = call.query.text("number")
-    levers.remove_fault(call.broker, call.held, number)
+    faults = call.held.faults[call.broker]
+    if number not in faults:
+        raise ActionFailed(f"there is no rule {number}")
+    faults.pop(number).remove()
     return Outcome(f"Removed rule {number}.")
 
 
 async def _snapshot(call: Call) -> Outcome:
-    return Outcome(f"Took snapshot {await levers.take_snapshot(call.broker, call.held)}.")
+    snapshot, number = await call.broker.snapshot(), call.held.new_id()
+    call.held.snapshots[number] = snapshot
+    return Outcome(f"Took snapshot {number}.")
 
 
 async def _restore(call: Call) -> Outcome:
     number = call.query.text("number")
-    await levers.restore(call.broker, call.held, number)
+    if number not in call.held.snapshots:
+        raise ActionFailed(f"there is no snapshot {number}")
+    await call.broker.restore(call.held.snapshots[number])
     return Outcome(f"Restored snapshot {number}.")
 
 
 async def _stop(call: Call) -> Outcome:
-    await levers.stop(call.broker)
+    await call.broker.stop()
     return Outcome("The broker has stopped. This page goes on.")
 
 
 async def _kill(call: Call) -> Outcome:
-    levers.kill(call.broker)
+    call.broker.kill()
     return Outcome("The broker is dead. This page goes on.")
 
 
 async def _start(call: Call) -> Outcome:
-    await levers.start(call.broker)
+    await call.broker.start()
     return Outcome("The broker runs.")
+
+
+def _lever(title: str, make: Callable[[Call], Awaitable[Outcome]]) -> Change:
+    """Return a change that needs the token, and fails with one line where the kit refuses it."""
+
+    async def guarded(call: Call) -> Outcome:
+        try:
+            return await make(call)
+        except KafkaError as error:
+            raise ActionFailed(error.reason or error.code.name) from error
+        except (AssertionError, OSError, RuntimeError, TypeError, ValueError) as error:
+            raise ActionFailed(" ".join(str(error).split())) from error
+
+    return Change(title, guarded, needs_token=True)
 
 
 CHANGES: Final[dict[str, Change]] = {
@@ -273,15 +295,15 @@ CHANGES: Final[dict[str, Change]] = {
     "remove-member": Change("Remove the member", _remove_member),
     "abort": Change("Abort the transaction", _abort),
     "abort-hanging": Change("Abort the transaction", _abort_hanging),
-    "advance": Change("Move the clock", _advance, needs_token=True),
-    "freeze": Change("Freeze the clock", _freeze, needs_token=True),
-    "resume": Change("Resume the clock", _resume, needs_token=True),
-    "set-speed": Change("Set the clock's speed", _set_speed, needs_token=True),
-    "add-fault": Change("Add the rule", _add_fault, needs_token=True),
-    "remove-fault": Change("Remove the rule", _remove_fault, needs_token=True),
-    "snapshot": Change("Take a snapshot", _snapshot, needs_token=True),
-    "restore": Change("Restore the snapshot", _restore, needs_token=True),
-    "stop": Change("Stop the broker", _stop, needs_token=True),
-    "kill": Change("Kill the broker", _kill, needs_token=True),
-    "start": Change("Start the broker", _start, needs_token=True),
+    "advance": _lever("Move the clock", _advance),
+    "freeze": _lever("Freeze the clock", _freeze),
+    "resume": _lever("Resume the clock", _resume),
+    "set-speed": _lever("Set the clock's speed", _set_speed),
+    "add-fault": _lever("Add the rule", _add_fault),
+    "remove-fault": _lever("Remove the rule", _remove_fault),
+    "snapshot": _lever("Take a snapshot", _snapshot),
+    "restore": _lever("Restore the snapshot", _restore),
+    "stop": _lever("Stop the broker", _stop),
+    "kill": _lever("Kill the broker", _kill),
+    "start": _lever("Start the broker", _start),
 }

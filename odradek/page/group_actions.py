@@ -30,7 +30,7 @@ from odradek.client.apis import (
 from odradek.client.cluster_client import check
 from odradek.page.actions import ActionFailed, failing
 from odradek.page.facts.group import find_group
-from odradek.page.facts.groups import CONSUMER, Committed, committed_offsets, described_groups
+from odradek.page.facts.groups import CONSUMER, committed_offsets, described_groups
 from odradek.page.facts.source import Missing, described_topic, leaders_of, list_offsets, metadata
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -107,7 +107,7 @@ async def set_offsets(source: Source, group: str, partitions: Iterable[Partition
         refused = await source.cluster.patiently(lambda: _commit(source, group, after), patience_ms=_PATIENCE_MS)
         for partition, code in refused.items():
             check(f"{partition[0]}-{partition[1]}", code)
-    return tuple(NewOffset(*partition, before.offsets.get(partition), offset) for partition, offset in after.items())
+    return tuple(NewOffset(*partition, before.get(partition), offset) for partition, offset in after.items())
 
 
 async def delete_offsets(source: Source, group: str, partitions: Iterable[Partition]) -> tuple[NewOffset, ...]:
@@ -125,7 +125,7 @@ async def delete_offsets(source: Source, group: str, partitions: Iterable[Partit
         for found in answer.topics:
             for one in found.partitions:
                 check(f"{found.name}-{one.partition_index}", one.error_code)
-    return tuple(NewOffset(*partition, before.offsets.get(partition), None) for partition in wanted)
+    return tuple(NewOffset(*partition, before.get(partition), None) for partition in wanted)
 
 
 async def delete_group(source: Source, group: str) -> None:
@@ -201,17 +201,19 @@ async def abort_hanging(source: Source, topic: str, partition: int, producer_id:
         check(place, answer.markers[0].topics[0].partitions[0].error_code)
 
 
-async def _group(source: Source, group: str) -> tuple[Committed, Described | None]:
+async def _group(source: Source, group: str) -> tuple[dict[Partition, int], Described | None]:
     """Return a group's committed offsets, and the group; nothing for one that does not exist. Raises FactError."""
     try:
         listed = await find_group(source, group)
     except Missing:
-        return Committed(), None
+        return {}, None
     committed, described = await asyncio.gather(committed_offsets(source, [listed]), described_groups(source, [listed]))
-    return committed.get(group, Committed()), described.get(group)
+    return committed.get(group, {}), described.get(group)
 
 
-async def _targets(source: Source, before: Committed, partitions: list[Partition], target: Target) -> dict[Partition, int]:
+async def _targets(
+    source: Source, before: Mapping[Partition, int], partitions: list[Partition], target: Target
+) -> dict[Partition, int]:
     """Return the new offset of each partition, within its log. Raises ClientError, FactError."""
     choose = _chooser(target)
     leaders = leaders_of((await metadata(source, sorted({topic for topic, _ in partitions}))).topics)
@@ -224,7 +226,7 @@ async def _targets(source: Source, before: Committed, partitions: list[Partition
         if partition not in starts or partition not in ends:
             raise RequestRefused(f"{partition[0]}-{partition[1]}", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     return {
-        each: min(max(choose(starts[each], ends[each], dated.get(each, -1), before.offsets.get(each)), starts[each]), ends[each])
+        each: min(max(choose(starts[each], ends[each], dated.get(each, -1), before.get(each)), starts[each]), ends[each])
         for each in partitions
     }
 

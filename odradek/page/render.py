@@ -17,6 +17,8 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from odradek.page.watch import error_name
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
@@ -93,8 +95,8 @@ def duration(milliseconds: float | None) -> str:
 
 
 def moment(at_ms: float | None, *, short: bool = False) -> Markup:
-    """Return a time, in UTC. A ``short`` one has no date."""
-    if at_ms is None:
+    """Return a time, in UTC. A ``short`` one has no date. Kafka's -1 is no time."""
+    if at_ms is None or at_ms < 0:
         return escape(_NOTHING)
     try:
         time = datetime.fromtimestamp(at_ms / 1000, UTC)
@@ -136,7 +138,7 @@ class Templates:
             trim_blocks=True,
             lstrip_blocks=True,
         )
-        filters: Iterable[Callable[..., object]] = (data, coded, preview, number, size, duration, moment, count)
+        filters: Iterable[Callable[..., object]] = (data, coded, preview, number, size, duration, moment, count, error_name)
         self._environment.filters |= {each.__name__: each for each in filters}
         self._environment.globals |= {"url": url, "static_url": static_url, **shared}
         self._environment.globals["parts"] = self._environment.get_template("parts.html").module

@@ -81,14 +81,14 @@ class ApiTally:
 
 
 class ClientTally:
-    """The requests of a client. Times are the broker's, in ms since the epoch."""
+    """The requests of a client. ``last_ms`` is the broker's time of the last one, in ms since the epoch."""
 
-    __slots__ = ("apis", "first_ms", "last_ms", "software", "version")
+    __slots__ = ("apis", "last_ms", "software", "version")
 
-    def __init__(self, now_ms: int) -> None:
+    def __init__(self) -> None:
         self.software = ""
         self.version = ""
-        self.first_ms = self.last_ms = now_ms
+        self.last_ms = 0
         self.apis: dict[ApiKey, ApiTally] = {}
 
 
@@ -114,13 +114,8 @@ class PageTimeline(LiveTimeline):
         """Return the client id of each connection that has an event."""
         return {each.connection: each.context.client_id or "" for each in self._noted if not isinstance(each, Decision)}
 
-    @property
-    def first_place(self) -> int:
-        """Return the place of the oldest event; that of the next one if there is none."""
-        return self._noted[0].begun if self._noted else self.place
-
-    async def rows_after(self, after: int, limit: int) -> tuple[list[tuple[Event, bool]], bool]:
-        """Return the last rows after a place, and whether there are more: requests, answers (True) and decisions in order.
+    async def last_rows(self, limit: int) -> tuple[list[tuple[Event, bool]], bool]:
+        """Return the last rows, and whether there are more: requests, answers (True) and decisions in order.
 
         Only these are decoded, some at once.
         """
@@ -129,14 +124,13 @@ class PageTimeline(LiveTimeline):
         for number, each in enumerate(noted):
             if not isinstance(each, Decision) and each.ended is not None:
                 places.append((each.ended, number, True))
-        new = sorted(place for place in places if place[0] > after)
         rows: list[tuple[Event, bool]] = []
-        for _, number, is_answer in new[-limit:]:
+        for _, number, is_answer in sorted(places)[-limit:]:
             each = noted[number]
             rows.append((each if isinstance(each, Decision) else each.as_exchange(), is_answer))
             if len(rows) % _DECODED_AT_ONCE == 0:
                 await asyncio.sleep(0)
-        return rows, len(new) > limit
+        return rows, len(places) > limit
 
     def event(self, begun: int) -> Event | None:
         """Return the event that began at a place."""
@@ -251,14 +245,14 @@ class Watch:
         return response
 
     def _client(self, context: RequestContext) -> ClientTally:
-        session, now_ms = context.session, self._broker.clock.now_ms()
+        session = context.session
         key = ClientKey(context.client_id or "", session.peer[0], session.principal)
         client = self.clients.get(key)
         if client is None:
             if len(self.clients) >= _MOST_CLIENTS:
                 del self.clients[next(iter(self.clients))]
-            client = self.clients[key] = ClientTally(now_ms)
-        client.last_ms = now_ms
+            client = self.clients[key] = ClientTally()
+        client.last_ms = self._broker.clock.now_ms()
         client.software = session.client_software_name or client.software
         client.version = session.client_software_version or client.version
         return client

@@ -1,4 +1,4 @@
-"""A broker of the test kit, with what a page asks it by, and real clients on the same loop."""
+"""A broker of the test kit, a page's source of facts for it, and real clients on the same loop."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -22,7 +22,7 @@ def address_of(broker):
 
 @asynccontextmanager
 async def page_of(broker, login=None):
-    """What one user's page asks by, while somebody looks at it."""
+    """Yield the source of facts of one user, while somebody looks at the page."""
     watch = Watch(broker)
     watch.enter()
     async with open_cluster([address_of(broker)], PAGE_CLIENT_ID, login=login) as cluster:

@@ -18,7 +18,7 @@ _PATIENT = {"session_timeout_ms": 300_000, "max_poll_interval_ms": 600_000, "reb
 
 @asynccontextmanager
 async def life(broker):
-    """What stands here is what the views show."""
+    """Topics, groups, clients and a transaction at work until the end of the block."""
     await broker.create_topics(
         {
             "orders": NewTopic(3, configs={"retention.ms": "86400000"}),

@@ -31,7 +31,7 @@ class Answer:
 
     @property
     def problem(self):
-        """What the page complains of."""
+        """The problems that the page shows, as text."""
         return " ".join(unescape(_TAG.sub("", found)) for found in _PROBLEM.findall(self.text)).strip()
 
 

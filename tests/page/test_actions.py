@@ -114,11 +114,11 @@ async def test_offsets_and_groups_are_deleted(broker, source):
 async def test_a_member_that_is_removed_joins_again(broker, source):
     await broker.create_topics({"orders": 1})
     async with consuming(broker, "orders", group_id="billing", session_timeout_ms=60_000, heartbeat_interval_ms=100):
-        [member] = (await group(source, "billing")).members
+        [member] = (await group(source, "billing")).about.members
         await group_actions.remove_member(source, "billing", member.member_id)
 
         async def is_another():
-            members = (await group(source, "billing")).members
+            members = (await group(source, "billing")).about.members
             return members and members[0].member_id != member.member_id
 
         await until(is_another)

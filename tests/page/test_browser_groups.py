@@ -76,7 +76,7 @@ async def test_requests_are_drawn_as_they_come(served, tab):
     async with producing(served.broker, client_id="shop") as producer:
         await producer.send_and_wait("orders", b"x")
         await tab.see(
-            "() => [...document.querySelectorAll('svg g.request text')].some(each => each.textContent.startsWith('Produce'))"
+            "() => [...document.querySelectorAll('svg g.request text')].some(each => each.textContent.startsWith('shop Produce'))"
         )
         shop = next(row for row in await tab.rows("clients") if row[0] == "shop")
         assert int(shop[3]) >= 2

@@ -5,10 +5,12 @@ from aiokafka.errors import KafkaError
 
 from odradek.http.control.route import ControlObjects
 from odradek.page.actions import ActionFailed
-from odradek.page.facts import levers
+from odradek.page.changes import CHANGES
 from odradek.page.facts.findings import findings, report_bytes
+from odradek.page.facts.levers import levers
 from odradek.page.facts.overview import overview
 from odradek.page.facts.source import Missing, Unavailable
+from odradek.page.views import Call, Query
 from odradek.testing import Broker
 from tests.page.conftest import page_of, producing
 
@@ -18,66 +20,70 @@ def held():
     return ControlObjects()
 
 
+async def pull(broker, held, change, **fields):
+    """Make a change with these fields of its form. Return its line for people."""
+    form = Query({name: [str(value)] for name, value in fields.items()})
+    return (await CHANGES[change].make(Call(None, form, broker, held, True, {}))).text
+
+
 async def test_the_clock_is_moved_stopped_and_sped_up(broker, held):
-    before = levers.levers(broker, held)
-    assert (before.is_running, before.is_in_memory, before.clock.is_frozen, before.clock.speed) == (True, True, False, 1.0)
-    await levers.advance(broker, 3_600_000)
-    levers.set_speed(broker, 2.0)
-    levers.freeze(broker)
-    after = levers.levers(broker, held).clock
+    before = levers(broker, held)
+    assert (before.is_running, before.is_in_memory, before.is_frozen, before.speed) == (True, True, False, 1.0)
+    await pull(broker, held, "advance", amount=1, unit="h")
+    await pull(broker, held, "set-speed", speed=2)
+    await pull(broker, held, "freeze")
+    after = levers(broker, held)
     assert 3_500_000 < after.ahead_ms < 3_700_000
     assert (after.is_frozen, after.speed) == (True, 2.0)
-    levers.resume(broker)
+    await pull(broker, held, "resume")
     with pytest.raises(ActionFailed, match="time cannot go back"):
-        await levers.advance(broker, -1)
+        await pull(broker, held, "advance", amount=-1, unit="ms")
     with pytest.raises(ActionFailed, match="a speed must be above 0"):
-        levers.set_speed(broker, 0)
+        await pull(broker, held, "set-speed", speed=0)
 
 
 async def test_a_fault_is_added_hits_and_is_removed(broker, held):
     await broker.create_topics({"orders": 1})
-    number = levers.add_fault(broker, held, {"api": "Produce", "error": "INVALID_RECORD"})
+    added = await pull(broker, held, "add-fault", api="Produce", what="error", error="INVALID_RECORD")
     async with producing(broker, client_id="shop") as producer:
         with pytest.raises(KafkaError):
             await producer.send_and_wait("orders", b"1")
-        [row] = levers.levers(broker, held).faults
-        assert (row.number, row.hits) == (number, 1)
-        assert row.last == "Produce shop orders"
-        levers.remove_fault(broker, held, number)
+        [row] = levers(broker, held).faults
+        assert (f"Added rule {row.number}.", row.hits, row.last) == (added, 1, "Produce shop orders")
+        await pull(broker, held, "remove-fault", number=row.number)
         await producer.send_and_wait("orders", b"1")
-    assert levers.levers(broker, held).faults == ()
+    assert levers(broker, held).faults == ()
     with pytest.raises(ActionFailed, match="there is no rule 7"):
-        levers.remove_fault(broker, held, "7")
+        await pull(broker, held, "remove-fault", number=7)
     with pytest.raises(ActionFailed, match="no-such"):
-        levers.add_fault(broker, held, {"api": "no-such"})
+        await pull(broker, held, "add-fault", api="no-such")
 
 
 async def test_a_snapshot_is_restored_and_a_killed_broker_started_again(broker, held):
     await broker.create_topics({"orders": 1})
-    number = await levers.take_snapshot(broker, held)
-    [row] = levers.levers(broker, held).snapshots
-    assert row.number == number
+    taken = await pull(broker, held, "snapshot")
+    [number] = levers(broker, held).snapshots
+    assert taken == f"Took snapshot {number}."
     await broker.create_topics({"bills": 1})
-    await levers.restore(broker, held, number)
+    await pull(broker, held, "restore", number=number)
     assert set(await broker.topics) == {"orders"}
-    levers.kill(broker)
-    assert not levers.levers(broker, held).is_running
+    await pull(broker, held, "kill")
+    assert not levers(broker, held).is_running
     with pytest.raises(ActionFailed):
-        levers.kill(broker)
-    await levers.start(broker)
-    await levers.stop(broker)
-    await levers.start(broker)
+        await pull(broker, held, "kill")
+    for change in ("start", "stop", "start"):
+        await pull(broker, held, change)
     assert set(await broker.topics) == {"orders"}
     with pytest.raises(ActionFailed, match="there is no snapshot 7"):
-        await levers.restore(broker, held, "7")
+        await pull(broker, held, "restore", number=7)
 
 
-async def test_a_broker_that_does_not_run_is_unavailable_and_back_after_its_start(broker, source, held):
+async def test_a_broker_that_does_not_run_is_unavailable_and_back_after_its_start(broker, source):
     await broker.create_topics({"orders": 1})
-    levers.kill(broker)
+    broker.kill()
     with pytest.raises(Unavailable):
         await overview(source)
-    await levers.start(broker)
+    await broker.start()
     assert [row.name for row in (await overview(source)).topics] == ["orders"]
 
 

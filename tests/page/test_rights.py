@@ -1,4 +1,4 @@
-"""What ACLs hide is absent, and the page says so."""
+"""A user sees and changes as much as ACLs allow, and is told that something is hidden."""
 
 import pytest
 
@@ -142,7 +142,7 @@ async def test_describe_on_the_cluster_shows_clients_and_sizes(broker):
         found = await overview(source)
         assert (len(found.topics), found.is_partial) == (2, False)
         assert found.brokers[0].log_bytes > 0
-        assert {row.user for row in found.clients} == {"User:alice"}
+        assert {row.about.principal for row in found.clients} == {"User:alice"}
         assert (await cluster(source)).quorum is not None
 
 

@@ -9,6 +9,7 @@ from odradek.broker.metrics.requests import request_name
 from odradek.page.watch import PAGE_CLIENT_ID, error_name
 
 if TYPE_CHECKING:
+    from odradek.common.context import Session
     from odradek.page.facts.source import Source
 
 MOST_CLIENTS: Final = 1_000
@@ -17,18 +18,13 @@ MOST_ERRORS: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class ClientRow:
-    """A connection to this broker. ``software`` and ``version`` are those of KIP-511, empty if the client has not told.
+    """A connection to this broker. ``client_id`` is known once it has sent a request while somebody watches.
 
-    ``client_id`` is known once it has sent a request while somebody watches. ``is_page``: it is a connection of this page.
+    ``is_page``: it is a connection of this page.
     """
 
     client_id: str | None
-    software: str
-    version: str
-    host: str
-    port: int
-    user: str
-    listener: str
+    about: Session
     idle_ms: float
     received_bytes: int
     sent_bytes: int
@@ -60,12 +56,7 @@ def connected_clients(source: Source) -> tuple[list[ClientRow], int]:
         rows.append(
             ClientRow(
                 client_id=client_id,
-                software=session.client_software_name or "",
-                version=session.client_software_version or "",
-                host=session.peer[0],
-                port=session.peer[1],
-                user=session.principal,
-                listener=session.listener_name,
+                about=session,
                 idle_ms=max(connection.idle_ms(now_ms), 0.0),
                 received_bytes=connection.received_bytes,
                 sent_bytes=connection.sent_bytes,

@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from odradek.client.admin_apis import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, LIST_GROUPS
 from odradek.client.apis import OFFSET_FETCH
 from odradek.page.facts.source import ask_nodes
-from odradek.protocol.coordinator_records.consumer_protocol import (
-    CONSUMER_PROTOCOL_TYPE,
-    assigned_partitions,
-    subscribed_topics,
-)
+from odradek.protocol.coordinator_records.consumer_protocol import CONSUMER_PROTOCOL_TYPE, assigned_partitions
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.message_types.consumer_group_describe import ConsumerGroupDescribeRequest
 from odradek.protocol.message_types.describe_groups import DescribeGroupsRequest
@@ -24,7 +20,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from odradek.page.facts.source import Partition, Source
-    from odradek.protocol.message_types.consumer_group_describe import Assignment
     from odradek.protocol.message_types.consumer_group_describe import DescribedGroup as NewerGroup
     from odradek.protocol.message_types.describe_groups import DescribedGroup as ClassicGroup
 
@@ -47,13 +42,12 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member. ``subscription`` and ``partitions`` are None if they are not in the consumer protocol."""
+    """A member. ``partitions`` is None if it is unknown. ``epoch`` is that of the consumer protocol, None in classic groups."""
 
     member_id: str
     instance_id: str | None
     client_id: str
     host: str
-    subscription: tuple[str, ...] | None
     partitions: tuple[Partition, ...] | None
     epoch: int | None
 
@@ -68,14 +62,6 @@ class Described:
     assignor: str
     epoch: int | None
     members: tuple[Member, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Committed:
-    """The committed offsets of a group, with their metadata."""
-
-    offsets: dict[Partition, int] = field(default_factory=dict)
-    metadata: dict[Partition, str] = field(default_factory=dict)
 
 
 async def listed_groups(source: Source, nodes: Iterable[int]) -> tuple[list[Listed], dict[int, str]]:
@@ -108,26 +94,26 @@ async def described_groups(source: Source, groups: Sequence[Listed]) -> dict[str
     return found
 
 
-async def committed_offsets(source: Source, groups: Sequence[Listed]) -> dict[str, Committed]:
+async def committed_offsets(source: Source, groups: Sequence[Listed]) -> dict[str, dict[Partition, int]]:
     """Return the committed offsets of the groups. Refused groups are absent; topics that ACLs hide, too."""
-    found: dict[str, Committed] = {}
+    found: dict[str, dict[Partition, int]] = {}
     for by_node in _slices(groups, None):
         requests = {
             node: OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=name, topics=None) for name in names])
             for node, names in by_node.items()
         }
         answers, _ = await ask_nodes(source, OFFSET_FETCH, requests)
-        for answer in answers.values():
-            for group in answer.groups:
-                if group.error_code:
-                    continue
-                committed = found[group.group_id] = Committed()
-                for topic in group.topics:
-                    for each in topic.partitions:
-                        if not each.error_code and each.committed_offset >= 0:
-                            partition = str(topic.name), int(each.partition_index)
-                            committed.offsets[partition] = int(each.committed_offset)
-                            committed.metadata[partition] = each.metadata or ""
+        found |= {
+            group.group_id: {
+                (topic.name, each.partition_index): each.committed_offset
+                for topic in group.topics
+                for each in topic.partitions
+                if not each.error_code and each.committed_offset >= 0
+            }
+            for answer in answers.values()
+            for group in answer.groups
+            if not group.error_code
+        }
     return found
 
 
@@ -152,20 +138,12 @@ def _classic(group: ClassicGroup) -> Described:
             member.group_instance_id,
             member.client_id,
             member.client_host.lstrip("/"),
-            _subscription(member.member_metadata) if is_readable else None,
             _partitions(member.member_assignment) if is_readable else None,
             None,
         )
         for member in group.members
     )
     return Described(group.group_id, group.group_state, group.protocol_type, group.protocol_data, None, members)
-
-
-def _subscription(data: bytes) -> tuple[str, ...] | None:
-    try:
-        return tuple(sorted(subscribed_topics(data))) if data else None
-    except MalformedMessage:
-        return None
 
 
 def _partitions(data: bytes) -> tuple[Partition, ...] | None:
@@ -182,19 +160,9 @@ def _newer(group: NewerGroup) -> Described:
             member.instance_id,
             member.client_id,
             member.client_host.lstrip("/"),
-            _subscribed(member.subscribed_topic_names, member.subscribed_topic_regex),
-            _assigned(member.assignment),
+            tuple(sorted((each.topic_name, index) for each in member.assignment.topic_partitions for index in each.partitions)),
             member.member_epoch,
         )
         for member in group.members
     )
     return Described(group.group_id, group.group_state, CONSUMER_PROTOCOL_TYPE, group.assignor_name, group.group_epoch, members)
-
-
-def _subscribed(names: Sequence[str], regex: str | None) -> tuple[str, ...]:
-    return (*sorted(map(str, names)), *((f"regex {regex}",) if regex else ()))
-
-
-def _assigned(assignment: Assignment) -> tuple[Partition, ...]:
-    topics = assignment.topic_partitions
-    return tuple(sorted((str(topic.topic_name), int(index)) for topic in topics for index in topic.partitions))

@@ -17,13 +17,11 @@ from odradek.page.facts.reading import BackStream, Mark, RawRecord, Stream, Topi
 from odradek.page.facts.source import Missing, described_topic, leaders_of, list_offsets, told
 from odradek.protocol.control_records import ABORT, COMMIT, read_control_record
 from odradek.protocol.errors import MalformedMessage
-from odradek.protocol.record_batch import NO_PRODUCER_ID
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from odradek.page.facts.decoding import Format, Shown
-    from odradek.page.facts.reading import Bounds
     from odradek.page.facts.source import Source
     from odradek.protocol.records import Record
 
@@ -41,30 +39,21 @@ SEARCH_MS: Final = 250.0
 
 
 @dataclass(frozen=True, slots=True)
-class ShownHeader:
-    """A header of a record."""
-
-    name: str
-    value: Shown
-
-
-@dataclass(frozen=True, slots=True)
 class ShownRecord:
-    """A record for display. ``timestamp_ms`` is None if it has none. ``control`` is "commit", "abort" or a number, else "".
+    """A record for display. ``timestamp_ms`` and ``producer_id`` are -1 without one. ``headers`` counts them.
 
-    ``producer_id`` is None without one. ``size_bytes`` is that of key, value and headers.
+    ``control`` is "commit", "abort" or a number, else "". ``size_bytes`` is that of key, value and headers.
     """
 
     partition: int
     offset: int
-    timestamp_ms: int | None
+    timestamp_ms: int
     key: Shown
     value: Shown
-    headers: tuple[ShownHeader, ...]
+    headers: int
     mark: Mark
     control: str
-    producer_id: int | None
-    producer_epoch: int | None
+    producer_id: int
     size_bytes: int
 
 
@@ -95,18 +84,14 @@ class RecordPage:
     """Records, oldest first. ``following`` is the place after the last one: read from it for the next page, and for the tail.
 
     ``preceding`` is the place before the first one: read back from it for the previous page. ``is_start`` and ``is_end``:
-    there was nothing before and after. ``starts`` and ``ends`` are the first and the next offset of each partition.
-    ``unread`` has the partitions that could not be read, with the reason.
+    there was nothing before and after. ``unread`` has the partitions that could not be read, with the reason.
     """
 
-    topic: str
     records: tuple[ShownRecord, ...]
     preceding: Cursor
     following: Cursor
     is_start: bool
     is_end: bool
-    starts: Cursor
-    ends: Cursor
     unread: tuple[tuple[int, str], ...]
 
 
@@ -128,7 +113,6 @@ class Found:
     ``following`` and ``ends`` again.
     """
 
-    topic: str
     records: tuple[ShownRecord, ...]
     following: Cursor
     ends: Cursor
@@ -154,7 +138,7 @@ async def read_forward(source: Source, topic: str, cursor: Cursor, limit: int = 
         size_bytes += _size_of(taken[-1].record)
     reader.raise_if_denied()
     following = places | {stream.partition: stream.next_offset for stream in streams if stream.partition not in reader.unread}
-    return _page(topic, reader, taken, (places, following), wanted)
+    return _page(reader, taken, (places, following), wanted)
 
 
 async def read_back(source: Source, topic: str, cursor: Cursor, limit: int = 50, wanted: Format | None = None) -> RecordPage:
@@ -180,7 +164,7 @@ async def read_back(source: Source, topic: str, cursor: Cursor, limit: int = 50,
         preceding[each.partition] = each.record.offset
     # Whatever was read up to the start has nothing before it.
     preceding |= {each.partition: each.start for each in streams if not each.buffer and each.low <= each.start}
-    return _page(topic, reader, list(taken), (preceding, places), wanted)
+    return _page(reader, list(taken), (preceding, places), wanted)
 
 
 async def at_start(source: Source, topic: str, partitions: Iterable[int] | None = None) -> Cursor:
@@ -230,7 +214,6 @@ async def search(
     following = {stream.partition: min(stream.next_offset, stream.end) for stream in streams}
     left = sum(max(stream.end - following[stream.partition], 0) for stream in streams if stream.partition not in reader.unread)
     return Found(
-        topic=topic,
         records=tuple(_shown(each, None) for each in sorted(slice_.found, key=lambda each: each.record.timestamp)),
         following=Cursor.of(following),
         ends=Cursor.of(until),
@@ -335,42 +318,35 @@ async def _step_back(reader: TopicReader, stream: BackStream) -> None:
 
 
 def _page(
-    topic: str,
     reader: TopicReader,
     taken: Iterable[RawRecord],
     places: tuple[Mapping[int, int], Mapping[int, int]],
     wanted: Format | None,
 ) -> RecordPage:
-    bounds: Bounds = reader.bounds
-    preceding, following = places
+    bounds, (preceding, following) = reader.bounds, places
     read = [index for index in bounds.ends if index not in reader.unread]
     return RecordPage(
-        topic=topic,
         records=tuple(_shown(each, wanted) for each in taken),
         preceding=Cursor.of(preceding),
         following=Cursor.of(following),
         is_start=all(preceding[index] <= bounds.starts[index] for index in read),
         is_end=all(following[index] >= bounds.ends[index] for index in read),
-        starts=Cursor.of(bounds.starts),
-        ends=Cursor.of(bounds.ends),
         unread=tuple(sorted(reader.unread.items())),
     )
 
 
 def _shown(raw: RawRecord, wanted: Format | None) -> ShownRecord:
-    record, header = raw.record, raw.header
-    has_producer = header.producer_id != NO_PRODUCER_ID
+    record = raw.record
     return ShownRecord(
         partition=raw.partition,
         offset=record.offset,
-        timestamp_ms=record.timestamp if record.timestamp >= 0 else None,
+        timestamp_ms=record.timestamp,
         key=show(record.key),
         value=show(record.value, wanted),
-        headers=tuple(ShownHeader(name, show(value)) for name, value in record.headers),
+        headers=len(record.headers),
         mark=raw.mark,
         control=_control(record) if raw.mark is Mark.CONTROL else "",
-        producer_id=header.producer_id if has_producer else None,
-        producer_epoch=header.producer_epoch if has_producer else None,
+        producer_id=raw.header.producer_id,
         size_bytes=_size_of(record),
     )
 

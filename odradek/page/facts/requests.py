@@ -6,7 +6,7 @@ Both are of the time since a page was opened (``Watch``), and of this broker onl
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from odradek.broker.metrics.requests import request_name
 from odradek.page.facts.source import Missing, require_cluster
@@ -26,104 +26,64 @@ _SHORT: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
-class Lifeline:
-    """A connection in the diagram. ``connection`` counts from 1."""
-
-    connection: int
-    client_id: str
-
-
-@dataclass(frozen=True, slots=True)
 class TimelineRow:
     """A row of the diagram. ``place`` orders all rows. ``kind`` is "request", "answer" or "decision".
 
     ``request`` is the place of the request: an answer has that of its own request, and ``exchange`` returns both. A decision of
-    a coordinator has no connection. ``errors`` are the names of the errors in an answer. ``text`` is the message in short, or
-    the decision.
+    a coordinator has no connection. ``text`` is the request in short, the outcome of the answer, or the decision. An answer's
+    ``errors`` are names.
     """
 
     place: int
     request: int
     at_ms: int
     kind: str
-    connection: int | None
-    client_id: str
-    api: str
-    version: int
     text: str
-    outcome: str
-    errors: tuple[str, ...]
-    took_ms: float | None
+    connection: int | None = None
+    client_id: str = ""
+    api: str = ""
+    errors: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class TimelineRows:
-    """Rows in order. ``last`` is the place of the last one, to be given as ``after``. ``lost``: rows between are gone.
-
-    An answer that came late, after rows that were given already, has the place of its arrival.
-    """
+    """Rows in order, and the client id of each connection. ``is_cut``: there are earlier ones."""
 
     rows: tuple[TimelineRow, ...]
-    lifelines: tuple[Lifeline, ...]
-    last: int
-    lost: bool
-    is_recording: bool
+    client_ids: dict[int, str]
+    is_cut: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ApiCount:
-    """The requests of a client to one API."""
-
-    api: str
-    requests: int
-    errors: tuple[tuple[str, int], ...]
-    took_ms: float
-    longest_ms: float
-    throttle_ms: int
-
-
-@dataclass(frozen=True, slots=True)
-class Measure:
-    """A metric that a client has pushed (KIP-714): a number, or of a histogram its count and sum."""
+class Measure(NamedTuple):
+    """A metric that a client has pushed (KIP-714): a number, or the sum of a histogram, and of how many."""
 
     name: str
     labels: tuple[tuple[str, str], ...]
     value: float
-    count: int | None
+    times: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class ClientRequests:
-    """A client, by client id, address and user. ``first_ms`` and ``last_ms`` are the times of its first and last request."""
+    """A client, by client id, address and user, with the tallies of its requests by their names, the most frequent first."""
 
-    client_id: str
-    host: str
-    user: str
+    about: ClientKey
     software: str
-    version: str
-    first_ms: int
     last_ms: int
     requests: int
     errors: int
     throttle_ms: int
-    apis: tuple[ApiCount, ...]
+    apis: dict[str, ApiTally]
     telemetry: tuple[Measure, ...]
 
 
-async def timeline(source: Source, after: int = -1, limit: int = 200) -> TimelineRows:
-    """Return rows after a place, the last ``limit`` of them. Raises Denied."""
+async def timeline(source: Source, limit: int = 200) -> TimelineRows:
+    """Return the last rows. Raises Denied."""
     await require_cluster(source)
     recorded = source.watch.timeline
-    lost = after >= 0 and recorded.first_place > after + 1
-    found, is_cut = await recorded.rows_after(after, limit)
-    rows = [_row(event, is_answer=is_answer) for event, is_answer in found]
-    return TimelineRows(
-        rows=tuple(rows),
-        lifelines=tuple(Lifeline(*each) for each in sorted(recorded.connections().items())),
-        last=rows[-1].place if rows else after,
-        lost=lost or is_cut,
-        is_recording=recorded.is_recording,
-    )
+    found, is_cut = await recorded.last_rows(limit)
+    rows = tuple(_row(event, is_answer=is_answer) for event, is_answer in found)
+    return TimelineRows(rows, recorded.connections(), is_cut)
 
 
 async def exchange(source: Source, request: int) -> dict[str, Any]:
@@ -145,45 +105,33 @@ async def clients(source: Source) -> tuple[ClientRequests, ...]:
 
 def _row(event: Exchange | Decision, *, is_answer: bool) -> TimelineRow:
     if isinstance(event, Decision):
-        return TimelineRow(event.begun, event.begun, event.at_ms, "decision", None, "", "", 0, decision(event), "", (), None)
+        return TimelineRow(event.begun, event.begun, event.at_ms, "decision", decision(event))
     ended = event.ended if is_answer else None
     return TimelineRow(
         place=event.begun if ended is None else ended,
         request=event.begun,
         at_ms=event.at_ms if ended is None else event.at_ms + round(event.took_ms or 0),
         kind="request" if ended is None else "answer",
+        text=cut(short(event.request), _SHORT) if ended is None else outcome(event),
         connection=event.connection,
         client_id=event.client_id or "",
         api=request_name(event.api),
-        version=event.version,
-        text=cut(short(event.request), _SHORT) if ended is None else "",
-        outcome="" if ended is None else outcome(event),
         errors=() if ended is None else tuple(event.errors),
-        took_ms=None if ended is None else event.took_ms,
     )
 
 
 def _client(key: ClientKey, tally: ClientTally, measures: tuple[Measure, ...]) -> ClientRequests:
-    apis = tuple(sorted((_api(request_name(api), each) for api, each in tally.apis.items()), key=lambda row: -row.requests))
+    tallies = sorted(tally.apis.items(), key=lambda each: -each[1].requests)
     return ClientRequests(
-        client_id=key.client_id,
-        host=key.host,
-        user=key.user,
-        software=tally.software,
-        version=tally.version,
-        first_ms=tally.first_ms,
+        about=key,
+        software=f"{tally.software} {tally.version}".strip(),
         last_ms=tally.last_ms,
-        requests=sum(row.requests for row in apis),
-        errors=sum(count for row in apis for _, count in row.errors),
-        throttle_ms=sum(row.throttle_ms for row in apis),
-        apis=apis,
+        requests=sum(each.requests for _, each in tallies),
+        errors=sum(sum(each.errors.values()) for _, each in tallies),
+        throttle_ms=sum(each.throttle_ms for _, each in tallies),
+        apis={request_name(api): each for api, each in tallies},
         telemetry=measures,
     )
-
-
-def _api(name: str, tally: ApiTally) -> ApiCount:
-    errors = tuple(sorted(tally.errors.items()))
-    return ApiCount(name, tally.requests, errors, tally.took_ms, tally.longest_ms, tally.throttle_ms)
 
 
 def _measures(source: Source) -> Mapping[str, tuple[Measure, ...]]:

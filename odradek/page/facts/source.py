@@ -179,6 +179,11 @@ async def rights(source: Source) -> Rights:
     return Rights(sees_cluster=bool(operations >> AclOperation.DESCRIBE & 1), has_acls=True)
 
 
+def hides(source: Source, user: Rights, known: MetadataResponse) -> bool:
+    """Return whether ACLs hide something: the cluster's own facts, or a topic."""
+    return user.has_acls and (not user.sees_cluster or len(known.topics) < len(source.core.controller.image.topics))
+
+
 async def require_cluster(source: Source) -> None:
     """Raise Denied unless the user has DESCRIBE on the cluster."""
     if not (await rights(source)).sees_cluster:

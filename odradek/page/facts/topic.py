@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.client.admin_apis import DESCRIBE_CONFIGS
 from odradek.client.api import ClientError
 from odradek.client.apis import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from odradek.common.config.dynamic import ResourceType
-from odradek.page.facts.overview import disks_of
+from odradek.page.facts.brokers import log_directories, sizes_of
 from odradek.page.facts.source import Missing, Unavailable, described_topic, in_turns, leaders_of, list_offsets
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
@@ -19,7 +19,7 @@ from odradek.storage.cleaning.candidates import look_at
 
 if TYPE_CHECKING:
     from odradek.broker.replica.partition import Partition as Replica
-    from odradek.page.facts.source import Partition, Source
+    from odradek.page.facts.source import Source
     from odradek.protocol.message_types.describe_configs import DescribeConfigsResourceResult
     from odradek.protocol.message_types.metadata import MetadataResponsePartition
     from odradek.storage.log.log import Log
@@ -31,33 +31,21 @@ _SOURCES: Final = {_TOPIC_SOURCE: "topic", 2: "broker", 3: "cluster", 4: "file",
 _MOST_BATCHES: Final = 20_000
 
 
-@dataclass(frozen=True, slots=True)
-class PartitionRow:
-    """A partition. ``leader`` is None without one. The offsets are None if the leader does not give them.
+class PartitionRow(NamedTuple):
+    """A partition. The offsets are None if the leader does not give them.
 
     ``size_bytes`` is the leader's, None if it does not tell. ``is_here``: this broker has a replica, so ``segments`` has it.
     """
 
-    partition: int
-    leader: int | None
-    leader_epoch: int
-    replicas: tuple[int, ...]
-    in_sync: tuple[int, ...]
-    offline: tuple[int, ...]
+    about: MetadataResponsePartition
     start_offset: int | None
     end_offset: int | None
     last_stable_offset: int | None
     size_bytes: int | None
     is_here: bool
 
-    @property
-    def is_under_replicated(self) -> bool:
-        """Return whether a replica is out of sync."""
-        return len(self.in_sync) < len(self.replicas)
 
-
-@dataclass(frozen=True, slots=True)
-class ConfigRow:
+class ConfigRow(NamedTuple):
     """A config in force. ``source`` is "topic", "broker", "cluster", "file" or "default". ``value`` is None if it is secret.
 
     ``default`` is the value that holds without the topic's own.
@@ -68,7 +56,6 @@ class ConfigRow:
     source: str
     default: str | None
     is_read_only: bool
-    is_sensitive: bool
     documentation: str
 
 
@@ -77,34 +64,27 @@ class TopicFacts:
     """A topic. ``is_partial``: ACLs hide the configs, or the sizes."""
 
     name: str
-    topic_id: str
-    is_internal: bool
-    is_compacted: bool
     partitions: tuple[PartitionRow, ...]
     configs: tuple[ConfigRow, ...]
     this_broker: int
     is_partial: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SegmentRow:
+class SegmentRow(NamedTuple):
     """A segment on this broker's disk. ``end_offset`` is the next segment's base offset, or the log's end.
 
-    ``max_timestamp_ms`` is None if no record has one. ``index_entries`` and so on count the entries of its indexes; each entry
-    of the offset index has 8 bytes, of the time index 12. ``aborted`` counts transactions.
-    ``state`` is "active", "cleaned" or "dirty" (of a compacted topic), else "closed".
+    ``max_timestamp_ms`` is negative if no record has one. ``index_entries`` and so on count the entries of its indexes;
+    ``aborted`` counts transactions. ``state`` is "active", "cleaned" or "dirty" (of a compacted topic), else "closed".
     """
 
     base_offset: int
     end_offset: int
     size_bytes: int
-    path: str
-    max_timestamp_ms: int | None
-    max_timestamp_offset: int
+    state: str
+    max_timestamp_ms: int
     index_entries: int
     time_index_entries: int
     aborted: int
-    state: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +98,6 @@ class Compaction:
     cleaned_offset: int | None
     removed: int
     removed_up_to: int
-    clean_bytes: int
     dirty_bytes: int
     dirty_ratio: float
     min_dirty_ratio: float
@@ -130,8 +109,6 @@ class Compaction:
 class SegmentFacts:
     """The log of one partition on this broker. ``compaction`` is None unless the topic is compacted."""
 
-    topic: str
-    partition: int
     directory: str
     log_start_offset: int
     log_end_offset: int
@@ -141,67 +118,27 @@ class SegmentFacts:
     compaction: Compaction | None
 
 
-@dataclass(frozen=True, slots=True)
-class IndexEntry:
-    """An entry of an index: of the offset index (offset, position), or of the time index (timestamp, offset)."""
-
-    key: int
-    value: int
-
-
-@dataclass(frozen=True, slots=True)
-class _Offsets:
-    """The offsets of a topic's partitions, as far as their leaders give them."""
-
-    starts: dict[Partition, int]
-    ends: dict[Partition, int]
-    stable: dict[Partition, int]
-    sizes: dict[Partition, dict[int, int]]
-
-
 async def topic(source: Source, name: str) -> TopicFacts:
     """Return a topic. Raises Missing, Denied, Unavailable."""
     found = await described_topic(source, name)
     leaders = leaders_of([found])
     asked = [DescribableLogDirTopic(topic=name, partitions=[index for _, index in leaders])]
-    starts, ends, stable, disks, configs = await asyncio.gather(
+    starts, ends, stable, (directories, _), configs = await asyncio.gather(
         list_offsets(source, dict.fromkeys(leaders, EARLIEST_TIMESTAMP), leaders),
         list_offsets(source, dict.fromkeys(leaders, LATEST_TIMESTAMP), leaders),
         list_offsets(source, dict.fromkeys(leaders, LATEST_TIMESTAMP), leaders, is_committed=True),
-        disks_of(source, {leader for leader in leaders.values() if leader >= 0}, asked),
+        log_directories(source, {leader for leader in leaders.values() if leader >= 0}, asked),
         _configs(source, name),
     )
-    offsets = _Offsets(starts, ends, stable, disks.replicas)
-    return TopicFacts(
-        name=name,
-        topic_id=str(found.topic_id or ""),
-        is_internal=found.is_internal,
-        is_compacted=any(row.name == "cleanup.policy" and "compact" in (row.value or "") for row in configs or ()),
-        partitions=tuple(
-            _partition(source, name, each, offsets) for each in sorted(found.partitions, key=lambda one: one.partition_index)
-        ),
-        configs=tuple(configs or ()),
-        this_broker=source.core.node_id,
-        is_partial=configs is None or not disks.logs,
-    )
-
-
-def _partition(source: Source, name: str, found: MetadataResponsePartition, offsets: _Offsets) -> PartitionRow:
-    key = name, int(found.partition_index)
-    leader = int(found.leader_id)
-    return PartitionRow(
-        partition=key[1],
-        leader=leader if leader >= 0 else None,
-        leader_epoch=found.leader_epoch,
-        replicas=tuple(map(int, found.replica_nodes)),
-        in_sync=tuple(map(int, found.isr_nodes)),
-        offline=tuple(map(int, found.offline_replicas)),
-        start_offset=offsets.starts.get(key),
-        end_offset=offsets.ends.get(key),
-        last_stable_offset=offsets.stable.get(key),
-        size_bytes=offsets.sizes.get(key, {}).get(leader),
-        is_here=source.core.partitions.get(*key) is not None,
-    )
+    sizes = sizes_of(directories)
+    rows = []
+    for about in sorted(found.partitions, key=lambda one: one.partition_index):
+        key = name, about.partition_index
+        offsets = starts.get(key), ends.get(key), stable.get(key)
+        size = sizes.get(key, {}).get(about.leader_id)
+        rows.append(PartitionRow(about, *offsets, size, source.core.partitions.get(*key) is not None))
+    is_partial = configs is None or not directories
+    return TopicFacts(name, tuple(rows), tuple(configs or ()), source.core.node_id, is_partial)
 
 
 async def _configs(source: Source, name: str) -> list[ConfigRow] | None:
@@ -216,16 +153,9 @@ async def _configs(source: Source, name: str) -> list[ConfigRow] | None:
 
 
 def _config(found: DescribeConfigsResourceResult) -> ConfigRow:
-    others = [each for each in found.synonyms if each.source != _TOPIC_SOURCE]
-    return ConfigRow(
-        name=found.name,
-        value=found.value,
-        source=_SOURCES.get(found.config_source, "unknown"),
-        default=others[0].value if others else None,
-        is_read_only=found.read_only,
-        is_sensitive=found.is_sensitive,
-        documentation=found.documentation or "",
-    )
+    default = next((each.value for each in found.synonyms if each.source != _TOPIC_SOURCE), None)
+    source = _SOURCES.get(found.config_source, "unknown")
+    return ConfigRow(found.name, found.value, source, default, found.read_only, found.documentation or "")
 
 
 async def segments(source: Source, name: str, partition: int) -> SegmentFacts:
@@ -238,8 +168,6 @@ async def segments(source: Source, name: str, partition: int) -> SegmentFacts:
     except (KafkaError, OSError) as error:
         raise Unavailable(f"{name}-{partition}: its log cannot be read: {error}") from error
     return SegmentFacts(
-        topic=name,
-        partition=partition,
         directory=log.directory,
         log_start_offset=log.log_start_offset,
         log_end_offset=log.log_end_offset,
@@ -252,13 +180,16 @@ async def segments(source: Source, name: str, partition: int) -> SegmentFacts:
 
 async def index_entries(
     source: Source, name: str, partition: int, base_offset: int, kind: str, first: int = 0, limit: int = 100
-) -> tuple[IndexEntry, ...]:
-    """Return entries of a segment's index, from number ``first`` on. ``kind``: "offset" or "time". Raises Missing."""
+) -> tuple[tuple[int, int], ...]:
+    """Return entries of a segment's index, from number ``first`` on. Raises Missing.
+
+    ``kind`` is "offset", for entries of offset and position, or "time", for timestamp and offset.
+    """
     _, log = await _log(source, name, partition)
     for segment in log.segments:
         if segment.base_offset == base_offset:
             index = segment.time_index if kind == "time" else segment.offset_index
-            return tuple(IndexEntry(*entry) for entry in index.entries(max(first, 0), limit))
+            return tuple(index.entries(max(first, 0), limit))
     raise Missing(f"{name}-{partition} has no segment at offset {base_offset}")
 
 
@@ -274,7 +205,6 @@ async def _log(source: Source, name: str, partition: int) -> tuple[Replica, Log]
 
 
 def _segment(log: Log, segment: Segment, end_offset: int) -> SegmentRow:
-    timestamp = segment.learn_max_timestamp()
     state = "closed"
     if segment is log.segments.active:
         state = "active"
@@ -282,16 +212,14 @@ def _segment(log: Log, segment: Segment, end_offset: int) -> SegmentRow:
         state = "cleaned" if log.cleaned_offset is not None and end_offset <= log.cleaned_offset else "dirty"
     aborted = segment.transaction_index
     return SegmentRow(
-        base_offset=segment.base_offset,
-        end_offset=end_offset,
-        size_bytes=segment.size,
-        path=segment.path,
-        max_timestamp_ms=timestamp if timestamp >= 0 else None,
-        max_timestamp_offset=segment.offset_of_max_timestamp,
-        index_entries=segment.offset_index.entry_count,
-        time_index_entries=segment.time_index.entry_count,
-        aborted=0 if aborted is None else aborted.entry_count,
-        state=state,
+        segment.base_offset,
+        end_offset,
+        segment.size,
+        state,
+        segment.learn_max_timestamp(),
+        segment.offset_index.entry_count,
+        segment.time_index.entry_count,
+        0 if aborted is None else aborted.entry_count,
     )
 
 
@@ -307,7 +235,6 @@ async def _compaction(source: Source, replica: Replica, log: Log) -> Compaction:
         cleaned_offset=cleaned,
         removed=count.up_to - start - count.records,
         removed_up_to=count.up_to,
-        clean_bytes=sum(segment.size for segment, end in log.segments.with_ends(log.log_end_offset) if end <= dirty_from),
         dirty_bytes=0 if found is None else found.cleanable_bytes,
         dirty_ratio=0.0 if found is None else found.dirty_ratio,
         min_dirty_ratio=log.config.min_cleanable_dirty_ratio,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.client.admin_apis import DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS
 from odradek.client.apis import LATEST_TIMESTAMP
@@ -27,8 +27,7 @@ MOST_OTHERS: Final = 500
 _OPEN: Final = frozenset(STATE_NAMES[state] for state in (TransactionState.ONGOING, *PREPARED))
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionPartition:
+class TransactionPartition(NamedTuple):
     """A partition of an open transaction. ``start_offset`` is its first offset there, None if unknown.
 
     ``holds_back``: readers with read_committed stop at ``last_stable_offset`` because of this transaction;
@@ -39,42 +38,37 @@ class TransactionPartition:
     partition: int
     start_offset: int | None
     last_stable_offset: int | None
-    end_offset: int | None
     holds_back: bool
     offsets_behind: int | None
 
 
 @dataclass(frozen=True, slots=True)
 class TransactionRow:
-    """A transactional id. ``is_open``: it has a transaction now. ``started_ms`` and ``age_ms`` are None otherwise.
+    """An open transaction. ``age_ms`` is None if it is unknown.
 
-    ``is_hanging``: no coordinator knows the transaction, so nobody will end it. Then it has no ``transactional_id``, and is as
-    old as its last record.
+    A hanging one has no ``transactional_id``: no coordinator knows it, so nobody will end it. It is as old as its last
+    record.
     """
 
     transactional_id: str | None
     state: str
-    is_open: bool
-    is_hanging: bool
     producer_id: int
     producer_epoch: int
-    coordinator: int | None
-    started_ms: int | None
     age_ms: int | None
+    coordinator: int | None
     timeout_ms: int | None
     partitions: tuple[TransactionPartition, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Transactions:
-    """All transactional ids, open ones first, the oldest first.
+    """The open transactions, the oldest first, and the other transactional ids, each with its coordinator.
 
     Hanging ones are those on partitions that this broker leads, and that somebody has used since its start.
     """
 
-    now_ms: int
     open: tuple[TransactionRow, ...]
-    others: tuple[TransactionRow, ...]
+    others: tuple[tuple[int, DescribedTransaction], ...]
     more_others: int
     is_partial: bool
 
@@ -91,29 +85,27 @@ class _Logs:
 async def transactions(source: Source) -> Transactions:
     """Return the transactions. Raises Unavailable, Denied."""
     user, known = await asyncio.gather(rights(source), metadata(source, None))
-    coordinators = [broker.node_id for broker in known.brokers]
-    described = await _described(source, coordinators)
-    is_open = {name: each.transaction_state in _OPEN for name, (_, each) in described.items()}
+    described = await _described(source, [broker.node_id for broker in known.brokers])
+    running = [pair for pair in described if pair[1].transaction_state in _OPEN]
     leaders = leaders_of(topic for topic in known.topics if not topic.error_code)
     in_doubt = {partition for partition in _unstable_here(source) if partition in leaders}
-    named = {partition for name, (_, each) in described.items() if is_open[name] for partition in _partitions_in(each)}
+    named = {partition for _, each in running for partition in _partitions_in(each)}
     logs = await _logs(source, (named | in_doubt) & leaders.keys(), leaders)
     now_ms = source.broker.clock.now_ms()
-    rows = [_row(node, each, logs, now_ms) for node, each in described.values()]
+    rows = [_row(node, each, logs, now_ms) for node, each in running]
     is_partial = user.has_acls and not user.sees_cluster
     # A transactional id that ACLs hide is not a hanging one.
-    hanging = [] if is_partial else list(_hanging(logs, in_doubt, (each for _, each in described.values()), now_ms))
-    others = sorted((row for row in rows if not row.is_open), key=lambda row: row.transactional_id or "")
+    hanging = [] if is_partial else list(_hanging(logs, in_doubt, (each for _, each in described), now_ms))
+    others = sorted((each.transactional_id, node, each) for node, each in described if each.transaction_state not in _OPEN)
     return Transactions(
-        now_ms=now_ms,
-        open=tuple(sorted([*(row for row in rows if row.is_open), *hanging], key=lambda row: -(row.age_ms or 0))),
-        others=tuple(others[:MOST_OTHERS]),
+        open=tuple(sorted([*rows, *hanging], key=lambda row: -(row.age_ms or 0))),
+        others=tuple((node, each) for _, node, each in others[:MOST_OTHERS]),
         more_others=max(len(others) - MOST_OTHERS, 0),
         is_partial=is_partial,
     )
 
 
-async def _described(source: Source, coordinators: Iterable[int]) -> dict[str, tuple[int, DescribedTransaction]]:
+async def _described(source: Source, coordinators: Iterable[int]) -> list[tuple[int, DescribedTransaction]]:
     """Return each transactional id with its coordinator, as far as the user may see it."""
     listed, _ = await ask_nodes(source, LIST_TRANSACTIONS, dict.fromkeys(coordinators, ListTransactionsRequest()))
     asked = {
@@ -122,12 +114,7 @@ async def _described(source: Source, coordinators: Iterable[int]) -> dict[str, t
         if answer.transaction_states
     }
     answers, _ = await ask_nodes(source, DESCRIBE_TRANSACTIONS, asked)
-    return {
-        each.transactional_id: (node, each)
-        for node, answer in answers.items()
-        for each in answer.transaction_states
-        if not each.error_code
-    }
+    return [(node, each) for node, answer in answers.items() for each in answer.transaction_states if not each.error_code]
 
 
 def _unstable_here(source: Source) -> Iterator[Partition]:
@@ -160,8 +147,8 @@ async def _logs(source: Source, partitions: Iterable[Partition], leaders: Mappin
         list_offsets(source, dict.fromkeys(wanted, LATEST_TIMESTAMP), leaders),
     )
     producers = {
-        (str(topic.name), int(one.partition_index)): {
-            int(each.producer_id): each for each in one.active_producers if each.current_txn_start_offset >= 0
+        (topic.name, one.partition_index): {
+            each.producer_id: each for each in one.active_producers if each.current_txn_start_offset >= 0
         }
         for answer in answers.values()
         for topic in answer.topics
@@ -172,63 +159,42 @@ async def _logs(source: Source, partitions: Iterable[Partition], leaders: Mappin
 
 
 def _partitions_in(described: DescribedTransaction) -> set[Partition]:
-    return {(str(topic.topic), int(index)) for topic in described.topics for index in topic.partitions}
+    return {(topic.topic, index) for topic in described.topics for index in topic.partitions}
 
 
 def _row(coordinator: int, described: DescribedTransaction, logs: _Logs, now_ms: int) -> TransactionRow:
-    is_open = described.transaction_state in _OPEN
-    started_ms = described.transaction_start_time_ms if is_open and described.transaction_start_time_ms >= 0 else None
-    producer_id = int(described.producer_id)
     return TransactionRow(
-        transactional_id=described.transactional_id,
-        state=described.transaction_state,
-        is_open=is_open,
-        is_hanging=False,
-        producer_id=producer_id,
-        producer_epoch=described.producer_epoch,
-        coordinator=coordinator,
-        started_ms=started_ms,
-        age_ms=None if started_ms is None else max(now_ms - started_ms, 0),
-        timeout_ms=described.transaction_timeout_ms,
-        partitions=tuple(_partition(each, producer_id, logs) for each in sorted(_partitions_in(described))) if is_open else (),
+        described.transactional_id,
+        described.transaction_state,
+        described.producer_id,
+        described.producer_epoch,
+        _age_ms(described.transaction_start_time_ms, now_ms),
+        coordinator,
+        described.transaction_timeout_ms,
+        tuple(_partition(each, described.producer_id, logs) for each in sorted(_partitions_in(described))),
     )
+
+
+def _age_ms(since_ms: int, now_ms: int) -> int | None:
+    return max(now_ms - since_ms, 0) if since_ms >= 0 else None
 
 
 def _partition(partition: Partition, producer_id: int, logs: _Logs) -> TransactionPartition:
     producer = logs.producers.get(partition, {}).get(producer_id)
     stable, end = logs.stable.get(partition), logs.ends.get(partition)
-    start = None if producer is None else int(producer.current_txn_start_offset)
+    start = None if producer is None else producer.current_txn_start_offset
     holds_back = start is not None and start == stable
-    return TransactionPartition(
-        topic=partition[0],
-        partition=partition[1],
-        start_offset=start,
-        last_stable_offset=stable,
-        end_offset=end,
-        holds_back=holds_back,
-        offsets_behind=end - stable if holds_back and end is not None and stable is not None else None,
-    )
+    behind = end - stable if holds_back and end is not None and stable is not None else None
+    return TransactionPartition(*partition, start, stable, holds_back, behind)
 
 
 def _hanging(
     logs: _Logs, in_doubt: Iterable[Partition], described: Iterable[DescribedTransaction], now_ms: int
 ) -> Iterator[TransactionRow]:
     """Yield the transactions on these partitions that no coordinator has. The user must see all coordinators' ids."""
-    known = {(int(each.producer_id), partition) for each in described for partition in _partitions_in(each)}
+    known = {(each.producer_id, partition) for each in described for partition in _partitions_in(each)}
     for partition in sorted(in_doubt):
         for producer_id, producer in logs.producers.get(partition, {}).items():
             if (producer_id, partition) not in known:
-                written_ms = producer.last_timestamp if producer.last_timestamp >= 0 else None
-                yield TransactionRow(
-                    transactional_id=None,
-                    state="Hanging",
-                    is_open=True,
-                    is_hanging=True,
-                    producer_id=producer_id,
-                    producer_epoch=producer.producer_epoch,
-                    coordinator=None,
-                    started_ms=written_ms,
-                    age_ms=None if written_ms is None else max(now_ms - written_ms, 0),
-                    timeout_ms=None,
-                    partitions=(_partition(partition, producer_id, logs),),
-                )
+                age_ms, rows = _age_ms(producer.last_timestamp, now_ms), (_partition(partition, producer_id, logs),)
+                yield TransactionRow(None, "Hanging", producer_id, producer.producer_epoch, age_ms, None, None, rows)

@@ -12,7 +12,7 @@ from odradek.page.facts.source import Missing, Unavailable
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable, Mapping, Sequence
 
-    from odradek.page.facts.levers import Held
+    from odradek.http.control.route import ControlObjects
     from odradek.page.facts.source import Source
     from odradek.testing.threaded import Broker
 
@@ -65,7 +65,7 @@ class Call(NamedTuple):
     running_source: Source | None
     query: Query
     broker: Broker
-    held: Held
+    held: ControlObjects
     has_token: bool
     memory: dict[str, Any]
 

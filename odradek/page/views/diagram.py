@@ -1,6 +1,7 @@
 """The sequence diagram of requests: places of lines and texts, for a template that draws them as SVG.
 
-Time goes down, a row for each request, answer and decision. Each connection has a lane with a line; the broker has the last one.
+Time goes down, a row for each request, answer and decision. A row begins with its time and its text, so narrow screens show
+those. Each connection has a lane with a line; the broker has the last one.
 """
 
 from __future__ import annotations
@@ -8,17 +9,18 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from odradek.page.facts.requests import Lifeline, TimelineRow
+    from odradek.page.facts.requests import TimelineRow
 
 ROW: Final = 22
-TOP: Final = 34
-_TIME: Final = 96
-_LANE: Final = 170
-# The broker's lane has a margin for texts of decisions.
-_LAST: Final = 90
-_LEAST_WIDTH: Final = 560
+TEXT: Final = 96
+# The lanes, beyond the texts. Each has at most so much room, and all together.
+_LANES: Final = TEXT + 520
+_LANE: Final = 110.0
+_ALL_LANES: Final = 550.0
+# A lane that has no room for more than its number.
+_NARROW: Final = 75.0
 # The width of a character of the diagram's font.
 _CHARACTER: Final = 7.0
 
@@ -28,17 +30,15 @@ class Lane(NamedTuple):
 
     x: float
     name: str
-    is_broker: bool
 
 
 class Row(NamedTuple):
-    """A row. The arrow goes from ``x1`` to ``x2``; a decision has none. ``text`` begins at ``text_x``, and fits."""
+    """A row: its arrow goes from ``x1`` to ``x2``, a decision has none. ``text`` fits."""
 
     row: TimelineRow
     y: float
     x1: float
     x2: float
-    text_x: float
     text: str
 
 
@@ -51,31 +51,24 @@ class Diagram(NamedTuple):
     rows: tuple[Row, ...]
 
 
-def diagram(rows: Sequence[TimelineRow], lifelines: Sequence[Lifeline], node_id: int) -> Diagram:
+def diagram(rows: Sequence[TimelineRow], client_ids: Mapping[int, str], node_id: int) -> Diagram:
     """Return the diagram of these rows. Only connections that have a row have a lane."""
-    names = {each.connection: each.client_id for each in lifelines}
     connections = sorted({row.connection for row in rows if row.connection is not None})
-    lane = max(_LANE, (_LEAST_WIDTH - _TIME - _LAST) / max(len(connections), 1))
-    x_of = {connection: _TIME + 24 + index * lane for index, connection in enumerate(connections)}
-    broker = _TIME + 24 + len(connections) * lane
-    lanes = [Lane(x_of[each], f"{each} {names.get(each, '')}".strip(), False) for each in connections]
+    lane = min(_LANE, _ALL_LANES / max(len(connections), 1))
+    x_of = {connection: _LANES + index * lane for index, connection in enumerate(connections)}
+    broker = _LANES + len(connections) * lane
     drawn = []
-    for index, row in enumerate(rows):
-        y = TOP + (index + 1) * ROW
+    for number, row in enumerate(rows, 1):
         if row.connection is None:
-            drawn.append(Row(row, y, 0, 0, _TIME, _fitting(row.text, broker + _LAST - _TIME)))
+            drawn.append(Row(row, number * ROW, 0, 0, _fitting(row.text, broker - TEXT)))
             continue
-        x = x_of[row.connection]
-        ends = (x, broker) if row.kind == "request" else (broker, x)
-        drawn.append(Row(row, y, *ends, x + 8, _fitting(_text(row), broker - x - 16)))
-    return Diagram(broker + _LAST, TOP + (len(rows) + 1) * ROW, (*lanes, Lane(broker, f"broker {node_id}", True)), tuple(drawn))
-
-
-def _text(row: TimelineRow) -> str:
-    if row.kind == "request":
-        return f"{row.api} {row.text}"
-    took = "" if row.took_ms is None else f" {row.took_ms:.1f} ms"
-    return f"{row.outcome or row.api}{took}"
+        ends = (x_of[row.connection], broker) if row.kind == "request" else (broker, x_of[row.connection])
+        text = _fitting(f"{row.client_id} {row.api} {row.text}", _LANES - TEXT - 2 * _CHARACTER)
+        drawn.append(Row(row, number * ROW, *ends, text))
+    # The texts name the clients, too.
+    names = client_ids if lane > _NARROW else {}
+    lanes = [Lane(x, _fitting(f"{each} {names.get(each, '')}", lane - _CHARACTER)) for each, x in x_of.items()]
+    return Diagram(broker + _LANE / 2, (len(rows) + 1) * ROW, (*lanes, Lane(broker, f"broker {node_id}")), tuple(drawn))
 
 
 def _fitting(text: str, width: float) -> str:

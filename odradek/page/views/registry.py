@@ -1,27 +1,69 @@
-"""All views, by name."""
+"""All views, by name, and the short ones themselves: those that show what their facts return."""
 
-from typing import Final
+from __future__ import annotations
 
-from odradek.page.views import View
-from odradek.page.views.cluster_views import CLUSTER, FINDINGS, TRANSACTIONS
-from odradek.page.views.group import GROUP
-from odradek.page.views.levers import LEVERS
-from odradek.page.views.overview import OVERVIEW
+from typing import TYPE_CHECKING, Any, Final
+
+from odradek.page.facts.cluster import cluster
+from odradek.page.facts.findings import findings
+from odradek.page.facts.group import group
+from odradek.page.facts.levers import levers
+from odradek.page.facts.overview import overview
+from odradek.page.facts.transactions import transactions
+from odradek.page.views import View, wanted
 from odradek.page.views.requests import EXCHANGE, REQUESTS
 from odradek.page.views.topic import RECORD, TOPIC, TOPIC_CONFIGS, TOPIC_LOG
 
+if TYPE_CHECKING:
+    from collections.abc import Awaitable, Callable
+
+    from odradek.page.facts.source import Source
+    from odradek.page.views import Call
+
+
+def _of_cluster(name: str, facts: Callable[[Source], Awaitable[Any]]) -> View:
+    """Return a view of facts that need no query."""
+
+    async def load(call: Call) -> dict[str, Any]:
+        return {"found": await facts(call.source)}
+
+    return View(name, load)
+
+
+async def _overview(call: Call) -> dict[str, Any]:
+    found = await overview(call.source)
+    return {
+        "found": found,
+        "clients": [client for client in found.clients if not client.is_page],
+        "own": sum(client.is_page for client in found.clients),
+    }
+
+
+async def _group(call: Call) -> dict[str, Any]:
+    found = await group(call.source, wanted(call, "id", "group"))
+    return {
+        "group": found,
+        "clients": {member.member_id: member.client_id for member in found.about.members},
+        "most_lag": max((each.lag for each in found.partitions if each.lag is not None), default=0),
+    }
+
+
+async def _levers(call: Call) -> dict[str, Any]:
+    return {"levers": levers(call.broker, call.held) if call.has_token else None, "problem": ""}
+
+
 _ALL: Final = (
-    OVERVIEW,
+    View("overview", _overview),
     TOPIC,
     TOPIC_LOG,
     TOPIC_CONFIGS,
     RECORD,
-    GROUP,
-    TRANSACTIONS,
+    View("group", _group, "overview"),
+    _of_cluster("transactions", transactions),
     REQUESTS,
     EXCHANGE,
-    LEVERS,
-    CLUSTER,
-    FINDINGS,
+    View("levers", _levers),
+    _of_cluster("cluster", cluster),
+    _of_cluster("findings", findings),
 )
 VIEWS: Final[dict[str, View]] = {view.name: view for view in _ALL}

@@ -26,7 +26,7 @@ async def load(call: Call) -> dict[str, Any]:
     return {
         "found": found,
         "client": client,
-        "diagram": diagram(rows, found.lifelines, call.source.core.node_id),
+        "diagram": diagram(rows, found.client_ids, call.source.core.node_id),
         "clients": await clients(call.source),
     }
 

@@ -145,7 +145,7 @@ async def _search(call: Call, name: str, partition: int | None) -> Progress:
 class Edited(NamedTuple):
     """A record in the form. ``reason`` says why it is not there."""
 
-    partition: str
+    partition: int
     key: str | None
     value: str | None
     headers: str
@@ -169,11 +169,11 @@ async def _edited(call: Call, name: str) -> Edited | None:
 def _form_of(partition: int, record: Record) -> Edited:
     fields = [record.key, record.value, *(value for _, value in record.headers)]
     if sum(len(each) for each in fields if each is not None) > MOST_EDITED_BYTES:
-        return Edited(str(partition), None, "", "", False, "This record is too large to be edited here.")
+        return Edited(partition, None, "", "", False, "This record is too large to be edited here.")
     is_hex = not all(each is None or _is_typed(each) for each in fields)
     key, value, *others = (None if each is None else bytes(each).hex(" ") if is_hex else bytes(each).decode() for each in fields)
     lines = [str(name) if text is None else f"{name}={text}" for (name, _), text in zip(record.headers, others, strict=True)]
-    return Edited(str(partition), key, value, "\n".join(lines), is_hex)
+    return Edited(partition, key, value, "\n".join(lines), is_hex)
 
 
 def _is_typed(data: bytes | memoryview) -> bool:
@@ -191,7 +191,7 @@ async def load_log(call: Call) -> dict[str, Any]:
     found = await facts.topic(call.source, name)
     partition = call.query.number("partition")
     if partition is None:
-        partition = next((row.partition for row in found.partitions if row.is_here), None)
+        partition = next((row.about.partition_index for row in found.partitions if row.is_here), None)
     values: dict[str, Any] = {"topic": found, "partition": partition, "log": None, "entries": None, "hidden_log": ""}
     if partition is None:
         return values
@@ -226,7 +226,7 @@ async def load_record(call: Call) -> dict[str, Any]:
         "name": name,
         "partition": partition,
         "offset": offset,
-        "at_ms": record.timestamp if record.timestamp >= 0 else None,
+        "at_ms": record.timestamp,
         "key": show(record.key, as_),
         "value": show(record.value, as_),
         "headers": [(header, show(value, as_)) for header, value in record.headers],
