@@ -33,7 +33,7 @@ from odradek.page.actions import ActionFailed
 from odradek.page.changes import CHANGES
 from odradek.page.facts.source import Denied, FactError, Missing, Unavailable
 from odradek.page.files import FILES
-from odradek.page.live import Feeds, event
+from odradek.page.live import Feeds, Rendered, event
 from odradek.page.render import STATIC, Templates, url
 from odradek.page.sessions import Sessions, cookie, cookie_name
 from odradek.page.users import Users, is_login_refused, page_listener
@@ -104,9 +104,9 @@ class PageSite:
         try:
             answer = await self._answer(request, session, first, rest)
         except NotRunning:
-            answer = self._problem(request, session, Unavailable("the broker is not running"))
+            answer = await self._problem(request, session, Unavailable("the broker is not running"))
         except FactError as error:
-            answer = self._problem(request, session, error)
+            answer = await self._problem(request, session, error)
         await answer(scope, receive, send)
 
     async def _answer(self, request: Request, session: Session, first: str, rest: str) -> Response:
@@ -118,7 +118,7 @@ class PageSite:
         if request.method == "POST":
             return await self._post(request, session, first, rest)
         if first == "login":
-            return self._page(request, session, "login", {"problem": "", "to": request.query_params.get("to", "/")})
+            return await self._page(request, session, "login", {"problem": "", "to": request.query_params.get("to", "/")})
         if self._wants_login(session):
             if first == "file":
                 raise Refusal(401, "log in first, at /page/login")
@@ -135,7 +135,7 @@ class PageSite:
         self._watch_for_a_while()
         async with self._call(session, query) as call:
             values = await view.load(call)
-        return self._page(request, session, view.name, values, view)
+        return await self._page(request, session, view.name, values, view)
 
     async def _post(self, request: Request, session: Session, first: str, rest: str) -> Response:
         if body_size(request, MOST_FORM_BYTES) == 0:
@@ -165,7 +165,7 @@ class PageSite:
             hidden = {"csrf", "back", "confirmed"}
             fields = [(field, value) for field, value in form.items() if field not in hidden]
             asked: dict[str, Any] = {"change": name, "title": change.title, "fields": fields, "back": _back(form)}
-            return self._page(request, session, "confirm", asked)
+            return await self._page(request, session, "confirm", asked)
         status, text, location = 200, "", ""
         try:
             async with self._call(session, form) as call:
@@ -177,7 +177,7 @@ class PageSite:
             told = {"text": text, "location": location, "failed": status != 200}
             return Response(json.dumps(told), status, media_type="application/json")
         values = {"text": text, "failed": status != 200, "back": location or _back(form)}
-        return self._page(request, session, "done", values, status=status)
+        return await self._page(request, session, "done", values, status=status)
 
     async def _log_in(self, request: Request, session: Session) -> Response:
         form: Query = request.state.form
@@ -187,7 +187,7 @@ class PageSite:
         except ClientError as error:
             status = 403 if is_login_refused(error) else 503
             self._log_refusal(request, "login", user)
-            return self._page(request, session, "login", {"problem": error.reason, "to": to}, status=status)
+            return await self._page(request, session, "login", {"problem": error.reason, "to": to}, status=status)
         kept = self._sessions.keep(session, login=login, has_token=session.has_token)
         return Response(status_code=303, headers={"Location": to, "Set-Cookie": cookie(request, kept)})
 
@@ -200,7 +200,7 @@ class PageSite:
         if self._is_read_only or not compare_digest(form.text("token").strip().encode(), self._token.encode()):
             self._log_refusal(request, "token", "")
             values = {"levers": None, "problem": "That is not the token of this broker's control API."}
-            return self._page(request, session, "levers", values, VIEWS["levers"], status=403)
+            return await self._page(request, session, "levers", values, VIEWS["levers"], status=403)
         kept = self._sessions.keep(session, login=session.login, has_token=True)
         return Response(status_code=303, headers={"Location": "/page/levers", "Set-Cookie": cookie(request, kept)})
 
@@ -237,10 +237,11 @@ class PageSite:
                 body = each.replace(self._csrf_mark.encode(), session.csrf.encode())
                 await send({"type": "http.response.body", "body": body, "more_body": True})
 
-    async def _parts(self, session: Session, view: View, query: Query, memory: dict[str, Any]) -> dict[str, str]:
+    async def _parts(self, session: Session, view: View, query: Query, memory: dict[str, Any]) -> Rendered:
         async with self._call(session, query, memory) as call:
             values = await view.load(call)
-        return self._templates.fragments(view.name, {**self._shared(session), **values})
+        parts = await self._templates.fragments(view.name, {**self._shared(session), **values})
+        return Rendered(parts, values.get("is_unfinished", False))
 
     def _shared(self, session: Session) -> dict[str, Any]:
         """Return the values that every template has."""
@@ -261,7 +262,7 @@ class PageSite:
         async with self._users.source(session.login) as source:
             yield call._replace(running_source=source)
 
-    def _page(
+    async def _page(
         self,
         request: Request,
         session: Session,
@@ -275,20 +276,20 @@ class PageSite:
         """Return a whole page, and the session's cookie if the browser has none."""
         here, place = ("", "") if view is None else (view.name, view.place or view.name)
         shown = {**self._shared(session), "here": here, "place": place, "shown_problem": problem, **values}
-        html = self._templates.page(template, shown).replace(self._csrf_mark, session.csrf)
+        html = (await self._templates.page(template, shown)).replace(self._csrf_mark, session.csrf)
         answer = Response(html, status, media_type=_HTML)
         if request.cookies.get(cookie_name(request)) != session.id:
             answer.headers.append("Set-Cookie", cookie(request, session))
         return answer
 
-    def _problem(self, request: Request, session: Session, error: FactError) -> Response:
+    async def _problem(self, request: Request, session: Session, error: FactError) -> Response:
         """Return the page that says why there is none. A page that may come later loads itself again then."""
         if is_login_refused(error):
             new = self._sessions.drop(session)
             return Response(status_code=303, headers={"Location": _login_url(request), "Set-Cookie": cookie(request, new)})
         status = 404 if isinstance(error, Missing) else 403 if isinstance(error, Denied) else 503
         view = VIEWS.get(request.url.path.removeprefix("/page").strip("/") or "overview")
-        return self._page(request, session, "problem", {}, view, problem=error.reason, status=status)
+        return await self._page(request, session, "problem", {}, view, problem=error.reason, status=status)
 
     def _wants_login(self, session: Session) -> bool:
         """Return whether the broker's listener wants a login that the session lacks. A stopped broker shows nothing anyway."""

@@ -2,7 +2,8 @@
 
 A ``Feed`` is one view with one query and one user. It renders while somebody is subscribed: soon after a change, and else each
 second, since ages and rates pass by themselves. A rendering that takes longer comes less often, so views take a tenth of the
-loop's time at most. ``events`` is one page's stream of server-sent events:
+loop's time at most. A search takes half of it, in turns of its own, until it is done. ``events`` is one page's stream of
+server-sent events:
 
     event: part      data: {"id": ..., "html": ...}   an element's new content
     event: problem   data: {"text": ...}              why the facts cannot be read now; empty once they can
@@ -13,19 +14,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.common.logging import log
 from odradek.page.facts.source import FactError
 from odradek.testing.in_process import NotRunning
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable
+    from collections.abc import AsyncGenerator, Awaitable, Callable, Hashable, Mapping
 
     from odradek.page.watch import Watch
     from odradek.timing.clock import Clock
 
-    Load = Callable[[], Awaitable[dict[str, str]]]
+    Load = Callable[[], Awaitable["Rendered"]]
 
 LEAST_S: Final = 0.25
 MOST_S: Final = 1.0
@@ -40,6 +41,13 @@ def event(kind: str, **fields: str) -> bytes:
     return f"event: {kind}\ndata: {json.dumps(fields)}\n\n".encode()
 
 
+class Rendered(NamedTuple):
+    """The parts of a view. ``is_unfinished``: the next rendering goes on with a search."""
+
+    parts: Mapping[str, str]
+    is_unfinished: bool = False
+
+
 class Feed:
     """The parts of a view, kept up to date by ``run``. ``load`` raises FactError."""
 
@@ -49,7 +57,7 @@ class Feed:
         self._clock = clock
         self._changed = asyncio.Event()
         self.version = 0
-        self.parts: dict[str, str] = {}
+        self.parts: Mapping[str, str] = {}
         self.problem = ""
         self.subscribers = 0
 
@@ -57,9 +65,9 @@ class Feed:
         """Render until cancelled."""
         while True:
             changes, begun_ms = self._watch.changes, self._clock.monotonic_ms()
-            parts, problem = self.parts, ""
+            parts, problem, is_unfinished = self.parts, "", False
             try:
-                parts = await self._load()
+                parts, is_unfinished = await self._load()
             except FactError as error:
                 problem = error.reason
             except NotRunning:
@@ -72,7 +80,11 @@ class Feed:
                 self.version += 1
                 self._changed.set()
                 self._changed = asyncio.Event()
-            await self._pause(changes, (self._clock.monotonic_ms() - begun_ms) / 1000)
+            took_s = (self._clock.monotonic_ms() - begun_ms) / 1000
+            if is_unfinished:
+                await asyncio.sleep(took_s)
+            else:
+                await self._pause(changes, took_s)
 
     async def newer_than(self, version: int) -> None:
         """Wait for a version after this one."""

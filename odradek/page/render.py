@@ -6,6 +6,7 @@ characters, and marks that are invisible or change the direction, are shown by t
 
 from __future__ import annotations
 
+import asyncio
 import re
 from datetime import UTC, datetime
 from functools import cache
@@ -22,10 +23,14 @@ from odradek.page.watch import error_name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
+    from jinja2 import Template
+
 _HERE: Final = Path(__file__).parent
 STATIC: Final = _HERE / "static"
 # A template's blocks with this prefix are live.
 LIVE: Final = "live_"
+# The pieces of a block that are rendered at once, in a few milliseconds: a row of a table has about twenty.
+_CHUNKS_AT_ONCE: Final = 400
 _NOTHING: Final = "\N{EN DASH}"
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 # C0 and C1 controls but tab and newline, bidirectional and zero-width marks, line separators, halves of surrogate pairs, the
@@ -141,18 +146,33 @@ class Templates:
         filters: Iterable[Callable[..., object]] = (data, coded, preview, number, size, duration, moment, count, error_name)
         self._environment.filters |= {each.__name__: each for each in filters}
         self._environment.globals |= {"url": url, "static_url": static_url, **shared}
-        self._environment.globals["parts"] = self._environment.get_template("parts.html").module
+        self._compiled: dict[str, Template] = {}
 
-    def page(self, name: str, values: Mapping[str, Any]) -> str:
-        """Return a whole page."""
-        return self._environment.get_template(f"{name}.html").render(values)
+    async def page(self, name: str, values: Mapping[str, Any]) -> str:
+        """Return a whole page. Others may use the loop meanwhile."""
+        live = await self.fragments(name, values)
+        return self._compiled[name].render({**values, "live": live})
 
-    def fragments(self, name: str, values: Mapping[str, Any]) -> dict[str, str]:
-        """Return the live parts of a page, by the id of their element."""
-        template = self._environment.get_template(f"{name}.html")
+    async def fragments(self, name: str, values: Mapping[str, Any]) -> dict[str, Markup]:
+        """Return the live parts of a page, by the id of their element. Others may use the loop after each few rows."""
+        if name not in self._compiled:
+            # This takes a tenth of a second.
+            self._compiled[name] = await asyncio.to_thread(self._compile, name)
+        template = self._compiled[name]
         context = template.new_context(dict(values))
-        return {
-            block.removeprefix(LIVE): "".join(render(context)).strip()
-            for block, render in template.blocks.items()
-            if block.startswith(LIVE)
-        }
+        found: dict[str, Markup] = {}
+        for block, render in template.blocks.items():
+            if not block.startswith(LIVE):
+                continue
+            chunks: list[str] = []
+            for chunk in render(context):
+                chunks.append(chunk)
+                if len(chunks) % _CHUNKS_AT_ONCE == 0:
+                    await asyncio.sleep(0)
+            found[block.removeprefix(LIVE)] = Markup("".join(chunks).strip())  # noqa: S704  the environment escapes
+        return found
+
+    def _compile(self, name: str) -> Template:
+        self._environment.get_template("layout.html")
+        self._environment.globals["parts"] = self._environment.get_template("parts.html").module
+        return self._environment.get_template(f"{name}.html")

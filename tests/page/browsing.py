@@ -23,7 +23,6 @@ IN_DOCS = {
     "transactions": 400,
     "requests": 760,
     "cluster": 700,
-    "findings": 400,
     "levers": 640,
 }
 

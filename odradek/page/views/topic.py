@@ -60,11 +60,10 @@ def cursor_of(text: str) -> Cursor:
 async def load(call: Call) -> dict[str, Any]:
     """Return the values of the records' template. Raises FactError."""
     name = wanted(call, "name", "topic")
-    found = await facts.topic(call.source, name)
     query = call.query
     partition = query.number("partition")
     values = {
-        "topic": found,
+        "topic": await facts.topic(call.source, name),
         "partition": partition,
         "as_": query.text("as"),
         "text": query.text("q"),
@@ -76,7 +75,8 @@ async def load(call: Call) -> dict[str, Any]:
         "search": None,
     }
     if query.text("q"):
-        return {**values, "search": await _search(call, name, partition)}
+        found = await _search(call, name, partition)
+        return {**values, "search": found, "is_unfinished": not found.is_done}
     # Only the tail moves.
     reading: Reading | None = call.memory.get("reading")
     if reading is None or reading.is_tail:
