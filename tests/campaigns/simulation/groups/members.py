@@ -320,11 +320,15 @@ class ClassicMember(Process):
                 for index in indexes:
                     owners.setdefault((name, index), set()).add(member_id)
         given: dict[str, dict[str, list[int]]] = {member_id: {} for member_id in said}
+        withheld = self._world.withheld[self.group.group_id] = {}
         for name in sorted({name for each in said.values() for name in each.topics}):
             readers: Sequence[str] = sorted(member_id for member_id, each in said.items() if name in each.topics)
             for index in range(topics.count(name)):
                 wanted = readers[index % len(readers)]
-                if owners.get((name, index), set()) <= {wanted}:
+                others = owners.get((name, index), set()) - {wanted}
+                if others:
+                    withheld[name, index] = min(others)
+                else:
                     given[wanted].setdefault(name, []).append(index)
         return [(member_id, assignment(share, token)) for member_id, share in given.items()]
 

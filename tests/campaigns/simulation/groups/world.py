@@ -81,6 +81,8 @@ class World(Chronicle):
         self.is_in_trouble = True
         self.is_at_rest = False
         self._tokens = self._assignments = self._moments = 0
+        # By group, partitions that its last leader gave to nobody, each with the member that had not given it up.
+        self.withheld: dict[str, dict[tuple[str, int], str]] = {}
         self._touched: dict[str, None] = {}
         self._is_turn_due = False
         self._calls: dict[bool, deque[Call]] = {True: deque(), False: deque()}
