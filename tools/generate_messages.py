@@ -2,7 +2,7 @@
 
     python tools/generate_messages.py
 
-It also writes odradek/protocol/metadata_records (tools/metadata_records.py), and the tables of both coordinators' records,
+It also writes odradek/protocol/metadata_records (tools/metadata_records.py), and the tables of the coordinators' records,
 whose classes are written by hand.
 
 The definitions are JSON in the jar of Kafka's clients (``common/message``). A canonical class has the fields of the newest
@@ -29,6 +29,7 @@ from tools.kafka_definitions import (
     Versions,
     coordinator_records,
     kafka_definitions,
+    share_state_records,
     transaction_value,
 )
 from tools.metadata_records import record_modules
@@ -79,12 +80,15 @@ def _coordinator_tables() -> str:
     lines = [title, "", "from typing import Final"]
     # The keys of offsets and classic groups are read and written by hand. Kind 0 is an old key with the value of kind 1.
     for name, place, first in (("KEYS", 0, 3), ("VALUES", 1, 1)):
-        lines += ["", f"{name}: Final[dict[int, str]] = {{"]
-        found = {kind: both[place] for kind, both in coordinator_records().items() if kind >= first}
-        lines += [f'    {kind}: """\n{_field_table(message)}\n""",' for kind, message in found.items()]
-        lines.append("}")
+        lines += _tables_by_kind(name, {kind: both[place] for kind, both in coordinator_records().items() if kind >= first})
+    lines += _tables_by_kind("SHARE_STATE_VALUES", {kind: both[1] for kind, both in share_state_records().items()})
     lines += ["", f'TRANSACTION_VALUE: Final = """\n{_field_table(transaction_value())}\n"""']
     return "\n".join([*lines, ""])
+
+
+def _tables_by_kind(name: str, messages: dict[int, Message]) -> list[str]:
+    tables = [f'    {kind}: """\n{_field_table(message)}\n""",' for kind, message in messages.items()]
+    return ["", f"{name}: Final[dict[int, str]] = {{", *tables, "}"]
 
 
 class _Module:

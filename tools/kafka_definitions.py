@@ -96,11 +96,7 @@ def kafka_definitions() -> Definitions:
 
 def coordinator_records() -> dict[int, tuple[Message, Message]]:
     """The key and the value of each kind of record that Kafka's group coordinator writes, by the version of the key."""
-    records = [each for each in _definitions("kafka-group-coordinator") if "apiKey" in each]
-    found = {(each["apiKey"], each["type"]): _message(each) for each in records}
-    found = {place: message.up_to(message.versions.last) for place, message in found.items()}
-    kinds = sorted({kind for kind, _ in found})
-    return {kind: (found[kind, "coordinator-key"], found[kind, "coordinator-value"]) for kind in kinds}
+    return _kinds("kafka-group-coordinator")
 
 
 def transaction_value() -> Message:
@@ -110,10 +106,23 @@ def transaction_value() -> Message:
     return message.up_to(message.versions.last)
 
 
+def share_state_records() -> dict[int, tuple[Message, Message]]:
+    """The key and the value of each kind of record that Kafka's share coordinator writes, by the version of the key."""
+    return _kinds("kafka-share-coordinator")
+
+
 def metadata_records() -> dict[int, Message]:
     """Each kind of record of Kafka's metadata log."""
     found = {each["apiKey"]: _message(each) for each in _definitions("kafka-metadata")}
     return {kind: message.up_to(message.versions.last) for kind, message in sorted(found.items())}
+
+
+def _kinds(library: str) -> dict[int, tuple[Message, Message]]:
+    records = [each for each in _definitions(library) if "apiKey" in each]
+    found = {(each["apiKey"], each["type"]): _message(each) for each in records}
+    found = {place: message.up_to(message.versions.last) for place, message in found.items()}
+    kinds = sorted({kind for kind, _ in found})
+    return {kind: (found[kind, "coordinator-key"], found[kind, "coordinator-value"]) for kind in kinds}
 
 
 def _definitions(library: str) -> Iterator[dict[str, Any]]:

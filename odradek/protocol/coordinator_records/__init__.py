@@ -1,9 +1,9 @@
-"""The coordinators' records on ``__consumer_offsets`` and ``__transaction_state``, byte for byte in Kafka's schemas.
+"""The coordinators' records on their three topics, byte for byte in Kafka's schemas.
 
-A key begins with an int16, the kind of record (0 and 1: an offset, 2: a classic group; on ``__transaction_state`` 0: a
-transactional id). A value begins with an int16, its version. The classes are plain values, the same for every version. The
-``encode_`` functions write the version that Kafka 4.3 writes. A record with a null value is a tombstone: it deletes the state
-of its key.
+A key begins with an int16, the kind of record. On ``__consumer_offsets``, 0 and 1 are offsets, 2 is a classic group. On
+``__transaction_state``, 0 is a transactional id. On ``__share_group_state``, 0 and 1 are share partitions. A value begins with an
+int16, its version. The classes are plain values, the same for every version. The ``encode_`` functions write the version that
+Kafka 4.3 writes. A record with a null value is a tombstone: it deletes the state of its key.
 
 ``decode_group_key`` also reads the records of consumer groups as values. Left out: the records of share and streams groups.
 ``decode_key`` returns ``UnknownKey`` for all keys from 3 up; ``newer_groups`` reads those for display.
@@ -12,10 +12,18 @@ of its key.
 from struct import Struct
 from typing import NamedTuple, TypeAlias
 
-from odradek.protocol.coordinator_records import consumer_groups, groups, offsets, transactions
+from odradek.protocol.coordinator_records import consumer_groups, groups, offsets, share_states, transactions
 from odradek.protocol.coordinator_records.consumer_groups import ConsumerGroupKey, ConsumerGroupValue
 from odradek.protocol.coordinator_records.groups import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from odradek.protocol.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue
+from odradek.protocol.coordinator_records.share_states import (
+    ShareSnapshotKey,
+    ShareSnapshotValue,
+    ShareStateKey,
+    ShareStateValue,
+    ShareUpdateKey,
+    ShareUpdateValue,
+)
 from odradek.protocol.coordinator_records.transactions import TransactionLogKey, TransactionLogValue
 from odradek.protocol.errors import MalformedMessage
 
@@ -30,19 +38,24 @@ __all__ = [
     "MemberMetadata",
     "OffsetCommitKey",
     "OffsetCommitValue",
+    "ShareSnapshotKey",
+    "ShareSnapshotValue",
+    "ShareUpdateKey",
+    "ShareUpdateValue",
     "TransactionLogKey",
     "TransactionLogValue",
     "UnknownKey",
     "decode_group_key",
     "decode_key",
+    "decode_share_state_key",
     "decode_transaction_key",
     "decode_value",
     "encode_key",
     "encode_value",
 ]
 
-CoordinatorKey: TypeAlias = OffsetCommitKey | GroupMetadataKey | TransactionLogKey | ConsumerGroupKey
-CoordinatorValue: TypeAlias = OffsetCommitValue | GroupMetadataValue | TransactionLogValue | ConsumerGroupValue
+CoordinatorKey: TypeAlias = OffsetCommitKey | GroupMetadataKey | TransactionLogKey | ConsumerGroupKey | ShareStateKey
+CoordinatorValue: TypeAlias = OffsetCommitValue | GroupMetadataValue | TransactionLogValue | ConsumerGroupValue | ShareStateValue
 
 _INT16 = Struct(">h")
 
@@ -61,6 +74,8 @@ def encode_key(key: CoordinatorKey) -> bytes:
         return transactions.encode_key(key)
     if isinstance(key, GroupMetadataKey):
         return groups.encode_key(key)
+    if isinstance(key, ShareSnapshotKey | ShareUpdateKey):
+        return share_states.encode_key(key)
     return consumer_groups.encode_key(key)
 
 
@@ -72,6 +87,8 @@ def encode_value(value: CoordinatorValue) -> bytes:
         return transactions.encode_value(value)
     if isinstance(value, GroupMetadataValue):
         return groups.encode_value(value)
+    if isinstance(value, ShareSnapshotValue | ShareUpdateValue):
+        return share_states.encode_value(value)
     return consumer_groups.encode_value(value)
 
 
@@ -103,6 +120,16 @@ def decode_transaction_key(data: bytes) -> TransactionLogKey | UnknownKey:
     return transactions.decode_key(data) if version == transactions.KEY_VERSION else UnknownKey(version)
 
 
+def decode_share_state_key(data: bytes) -> ShareStateKey | UnknownKey:
+    """Decode the key of a record of ``__share_group_state``. Raises MalformedMessage."""
+    if len(data) < 2:
+        raise MalformedMessage(f"a key of {len(data)} bytes")
+    version: int = _INT16.unpack_from(data)[0]
+    if version in {share_states.SNAPSHOT_KEY_VERSION, share_states.UPDATE_KEY_VERSION}:
+        return share_states.decode_key(data)
+    return UnknownKey(version)
+
+
 def decode_value(key: CoordinatorKey, data: bytes | None) -> CoordinatorValue | None:
     """Decode the value of a record with this ``key``; None for a tombstone. Raises MalformedMessage."""
     if data is None:
@@ -113,4 +140,6 @@ def decode_value(key: CoordinatorKey, data: bytes | None) -> CoordinatorValue | 
         return transactions.decode_value(data)
     if isinstance(key, GroupMetadataKey):
         return groups.decode_value(data)
+    if isinstance(key, ShareSnapshotKey | ShareUpdateKey):
+        return share_states.decode_value(key, data)
     return consumer_groups.decode_value(key, data)

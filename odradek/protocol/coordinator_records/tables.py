@@ -327,6 +327,36 @@ StreamsGroupTopologyValue 0 flexible 0+
 """,
 }
 
+SHARE_STATE_VALUES: Final[dict[int, str]] = {
+    0: """
+ShareSnapshotValue 0 flexible 0+
+ snapshot_epoch int32
+ state_epoch int32
+ leader_epoch int32
+ start_offset int64
+ delivery_complete_count int32 tag 0 = -1
+ create_timestamp int64
+ write_timestamp int64
+ state_batches []StateBatch
+  first_offset int64
+  last_offset int64
+  delivery_state int8
+  delivery_count int16
+""",
+    1: """
+ShareUpdateValue 0 flexible 0+
+ snapshot_epoch int32
+ leader_epoch int32
+ start_offset int64
+ delivery_complete_count int32 tag 0 = -1
+ state_batches []StateBatch
+  first_offset int64
+  last_offset int64
+  delivery_state int8
+  delivery_count int16
+""",
+}
+
 TRANSACTION_VALUE: Final = """
 TransactionLogValue 0-1 flexible 1+
  producer_id int64
