@@ -20,7 +20,7 @@ from odradek.broker.start.shared_server import SharedServer
 from odradek.common.config.broker_config import load
 from odradek.common.context import ANONYMOUS
 from odradek.common.logging import lines_to
-from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
+from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC, SHARE_GROUP_STATE_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.storage.filesystem import RealFileSystem
 from odradek.testing.asking import Answer, Unanswered, ask_core, ask_core_bytes
 from odradek.testing.disk import MemoryDisk
@@ -285,10 +285,15 @@ class InProcessBroker:
         return BrokerOptions(gates=tuple(self._gates), on_client_push=self.client_pushes.append)
 
     def _has_loaded(self) -> bool:
-        groups, transactions, topics = self.core.groups, self.core.transactions, self.core.controller.image.topics
-        if CONSUMER_OFFSETS_TOPIC in topics and (not groups.has_runtime or groups.runtime.is_loading):
-            return False
-        return TRANSACTION_STATE_TOPIC not in topics or (transactions.has_runtime and not transactions.runtime.is_loading)
+        core = self.core
+        return all(
+            topic not in core.controller.image.topics or (coordinator.has_runtime and not coordinator.runtime.is_loading)
+            for topic, coordinator in (
+                (CONSUMER_OFFSETS_TOPIC, core.groups),
+                (TRANSACTION_STATE_TOPIC, core.transactions),
+                (SHARE_GROUP_STATE_TOPIC, core.shares),
+            )
+        )
 
     def _move(self, clock: VirtualClock, duration_ms: int) -> None:
         with lines_to(self._note):

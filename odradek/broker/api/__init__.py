@@ -99,6 +99,11 @@ SERVED: dict[ApiKey, Served] = {
     ApiKey.SHARE_ACKNOWLEDGE: _served(1, 2),
     ApiKey.ADD_RAFT_VOTER: _served(0, 1),
     ApiKey.REMOVE_RAFT_VOTER: _served(0, 0),
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: _served(0, 0, pipeline_depth=_PIPELINED),
+    ApiKey.READ_SHARE_GROUP_STATE: _served(0, 0, pipeline_depth=_PIPELINED),
+    ApiKey.WRITE_SHARE_GROUP_STATE: _served(0, 1, pipeline_depth=_PIPELINED),
+    ApiKey.DELETE_SHARE_GROUP_STATE: _served(0, 0, pipeline_depth=_PIPELINED),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _served(0, 1, pipeline_depth=_PIPELINED),
     ApiKey.STREAMS_GROUP_HEARTBEAT: _served(0, 0),
     ApiKey.STREAMS_GROUP_DESCRIBE: _served(0, 0),
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: _served(0, 1),
@@ -107,10 +112,19 @@ SERVED: dict[ApiKey, Served] = {
 }
 
 # APIs of group protocols that are not implemented. One module refuses them all.
-REFUSED: frozenset[ApiKey] = frozenset(api_key for api_key in SERVED if "SHARE_" in api_key.name) | {
-    ApiKey.STREAMS_GROUP_HEARTBEAT,
-    ApiKey.STREAMS_GROUP_DESCRIBE,
-}
+REFUSED: frozenset[ApiKey] = frozenset(
+    {
+        ApiKey.SHARE_GROUP_HEARTBEAT,
+        ApiKey.SHARE_GROUP_DESCRIBE,
+        ApiKey.SHARE_FETCH,
+        ApiKey.SHARE_ACKNOWLEDGE,
+        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
+        ApiKey.ALTER_SHARE_GROUP_OFFSETS,
+        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
+        ApiKey.STREAMS_GROUP_HEARTBEAT,
+        ApiKey.STREAMS_GROUP_DESCRIBE,
+    }
+)
 
 
 # Produce requests are often large, and have their own way of handling that.

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from odradek.broker.coordination.group_coordinator import GroupCoordinator
+    from odradek.broker.coordination.share_coordinator import ShareCoordinator
     from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
     from odradek.broker.quotas.quota_switch import QuotaSwitch
     from odradek.broker.replica.delayed_fetch import DelayedFetch
@@ -54,6 +55,14 @@ class TransactionServices(Protocol):
     @property
     def transactions(self) -> TransactionCoordinator:
         """The transaction coordinator."""
+
+
+class ShareStateServices(Protocol):
+    """The share partitions whose state this broker keeps."""
+
+    @property
+    def shares(self) -> ShareCoordinator:
+        """The share coordinator."""
 
 
 class TelemetryServices(Protocol):

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Final, Protocol
 from odradek.broker.cluster.followed_metadata import FollowedMetadata
 from odradek.broker.cluster.leader_hints import LeaderHints
 from odradek.broker.cluster.peers import TransactionPeers
+from odradek.broker.cluster.share_peers import ShareStatePeers
 from odradek.broker.replica.controller_requests import AlterPartitions, DirectoryAssignments
 from odradek.broker.replica.replica_fetcher import FetcherConfig
 from odradek.broker.replica.replica_fetchers import ReplicaFetchers
@@ -133,6 +134,15 @@ class ClusterMember:
             retry_backoff_ms=config["add.partitions.to.txn.retry.backoff.ms"],
             max_retry_ms=config["add.partitions.to.txn.retry.backoff.max.ms"],
         )
+        self.share_peers = ShareStatePeers(
+            connect,
+            timer,
+            random,
+            node_id=node_id,
+            address_of=self._view.address_of,
+            call_soon=broker.call_soon,
+            request_timeout_ms=config["request.timeout.ms"],
+        )
         self.roles = ReplicatedRoles(
             self._view,
             self._fetchers,
@@ -220,7 +230,10 @@ class ClusterMember:
         self._is_closed = True
         for task in self._tasks:
             task.cancel()
-        for part in (self.peers, self._source.link, self._forwarding, self._blocks, self._alter_partitions, self._assignments):
+        for part in (
+            *(self.peers, self.share_peers, self._source.link, self._forwarding, self._blocks),
+            *(self._alter_partitions, self._assignments),
+        ):
             part.close()
         self._fetchers.end()
 

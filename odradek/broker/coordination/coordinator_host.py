@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from functools import partial
 from importlib import import_module
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Generic, Protocol, TypeVar
 
 from odradek.common.logging import LineLimit, log
 from odradek.controller.metadata.cluster_metadata import PublishingOrder
@@ -24,10 +24,13 @@ if TYPE_CHECKING:
     from odradek.controller.metadata.topic import Topic
     from odradek.coordinator.runtime.environment import ShardContext
     from odradek.coordinator.runtime.ports import CoordinatorShard
-    from odradek.coordinator.runtime.result import CoordinatorRecord
+    from odradek.coordinator.runtime.result import CoordinatorRecord, CoordinatorResult
     from odradek.coordinator.runtime.runtime import CoordinatorRuntime
     from odradek.protocol.metadata_records import PartitionRecord
 
+
+# The delay before a shard that is still loading is asked again.
+_LOADING_BACKOFF_MS: Final = 1_000
 
 ShardT = TypeVar("ShardT", bound="CoordinatorShard")
 MadeT_co = TypeVar("MadeT_co", bound="CoordinatorShard", covariant=True)
@@ -107,6 +110,22 @@ class CoordinatorHost(ABC, Generic[ShardT]):
                 runtime.start_loading(partition.partition_id, partition.leader_epoch)
             else:
                 runtime.unload(partition.partition_id, partition.leader_epoch)
+
+    def _write_to_all(self, purpose: str, operation: Callable[[ShardT], CoordinatorResult[Any]]) -> None:
+        """Run an operation on every shard here; on a shard that is loading, once it has loaded."""
+        for partition in self.runtime.partitions():
+            self._write_to(partition, purpose, operation)
+
+    def _write_to(self, partition: int, purpose: str, operation: Callable[[ShardT], CoordinatorResult[Any]]) -> None:
+        def finished(outcome: object) -> None:
+            if not isinstance(outcome, KafkaError) or outcome.code == ErrorCode.NOT_COORDINATOR:
+                return
+            if outcome.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+                self._services.timer.call_after(_LOADING_BACKOFF_MS, lambda: self._write_to(partition, purpose, operation))
+            else:
+                log.error(f"cannot {purpose}", outcome, partition=partition)
+
+        self.runtime.write(partition, operation).when_done(finished)
 
     def _of_topic(self, partitions: Iterable[tuple[Topic, Sequence[PartitionRecord]]]) -> list[PartitionRecord]:
         return [each for topic, of_topic in partitions if topic.name == self._about.topic for each in of_topic]

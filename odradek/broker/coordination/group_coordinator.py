@@ -7,14 +7,10 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.broker.coordination.coordinator_host import CoordinatorHost
 from odradek.broker.coordination.services import CoordinatorTopic
-from odradek.common.logging import log
 from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from uuid import UUID
-
     from odradek.broker.coordination.group_shards import GroupShards
     from odradek.broker.coordination.services import CoordinatorServices
     from odradek.controller.metadata.delta import MetadataDelta
@@ -30,8 +26,6 @@ _MODULES: Final = (
     "odradek.coordinator.group.classic.join",
     "odradek.coordinator.group.group_shard",
 )
-# The delay before a shard that is still loading is asked again to delete the offsets of a deleted topic.
-_LOADING_BACKOFF_MS: Final = 1_000
 
 
 class GroupCoordinator(CoordinatorHost["GroupShard"]):
@@ -75,8 +69,8 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
             self._note_topics(delta)
         if self._runtime is not None and delta.deleted_topics:
             deleted = {topic.name: topic.topic_id for topic in delta.deleted_topics}
-            for partition in self._runtime.partitions():
-                self._delete_offsets(partition, deleted)
+            delete_offsets = self._shards().delete_offsets_of_topics
+            self._write_to_all("delete the offsets of deleted topics", lambda shard: delete_offsets(shard.offsets, deleted))
 
     def _note_topics(self, delta: MetadataDelta) -> None:
         """Have consumer groups look at changed topics again. A shard that is not loaded yet will look when it is."""
@@ -85,19 +79,6 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
         for partition in self.runtime.partitions():
             with suppress(KafkaError):
                 self.runtime.read(partition, lambda shard, _: shard.note_topics(names, has_new=has_new))
-
-    def _delete_offsets(self, partition: int, deleted: Mapping[str, UUID]) -> None:
-        def finished(outcome: KafkaError | None) -> None:
-            if outcome is None or outcome.code == ErrorCode.NOT_COORDINATOR:
-                return
-            if outcome.code == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
-                self._services.timer.call_after(_LOADING_BACKOFF_MS, lambda: self._delete_offsets(partition, deleted))
-            else:
-                log.error("cannot delete the offsets of deleted topics", outcome, topics=len(deleted), partition=partition)
-
-        delete_offsets = self._shards().delete_offsets_of_topics
-        reply = self.runtime.write(partition, lambda shard: delete_offsets(shard.offsets, deleted))
-        reply.when_done(finished)
 
     def _shards(self) -> GroupShards:
         if self._made is None:

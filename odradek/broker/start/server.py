@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any, Final
 from odradek.broker.api import NEVER_SLICED, SERVED, WITH_RECORDS, has_unbounded_response, load_handler, load_module, pieces_of
 from odradek.broker.coordination.group_coordinator import GroupCoordinator
 from odradek.broker.coordination.services import CoordinatorServices
+from odradek.broker.coordination.share_coordinator import ShareCoordinator
+from odradek.broker.coordination.share_persister import SharePersister
 from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
 from odradek.broker.large import ResponseMemory
 from odradek.broker.network.dispatch import Dispatcher
@@ -145,7 +147,7 @@ class Broker:
         # The authorizer; None if there is none.
         self.authorization: Authorization | None = authorization(config, self.clock)
         self.credentials = NodeCredentials(self)
-        self.groups, self.transactions = self._make_coordinators()
+        self.groups, self.transactions, self.shares, self.share_persister = self._make_coordinators()
         large = LargeRequests(self.slices, self.response_memory, pieces_of, NEVER_SLICED, WITH_RECORDS, has_unbounded_response)
         self.dispatcher = Dispatcher(self, self.clock, SERVED, self._handlers(), large=large)
         self.quotas = self._add_gates()
@@ -217,7 +219,7 @@ class Broker:
             undo.pop_all()
         return broker
 
-    def _make_coordinators(self) -> tuple[GroupCoordinator, TransactionCoordinator]:
+    def _make_coordinators(self) -> tuple[GroupCoordinator, TransactionCoordinator, ShareCoordinator, SharePersister]:
         services = CoordinatorServices(
             config=self.config,
             partitions=self.partitions,
@@ -231,7 +233,9 @@ class Broker:
             run_beside=self.pattern_matches.run,
         )
         groups = GroupCoordinator(services)
-        return groups, TransactionCoordinator(services, groups.write_marker, self.member.peers)
+        transactions = TransactionCoordinator(services, groups.write_marker, self.member.peers)
+        shares = ShareCoordinator(services)
+        return groups, transactions, shares, SharePersister(services, shares, self.member.share_peers)
 
     def _add_gates(self) -> QuotaSwitch:
         """Add the gates: the program's, the quotas' while there are any, those of the cluster."""
@@ -312,6 +316,7 @@ class Broker:
         """Load the coordinators, and resume the moves that the last stop has interrupted."""
         self.groups.start()
         self.transactions.start()
+        self.shares.start()
         self.moves.resume()
 
     def log_start(self) -> None:
@@ -342,6 +347,7 @@ class Broker:
         """Answer every waiting request. Members of a rebalancing group are told to look for another coordinator."""
         self.inspections.close()
         self.pattern_matches.close()
+        self.shares.close()
         self.transactions.close()
         self.groups.close()
         for operation in self.fetch_purgatory.waiting():
@@ -377,4 +383,5 @@ class Broker:
         self._shared.abandon()
         self.groups.abandon()
         self.transactions.abandon()
+        self.shares.abandon()
         self.log_manager.release()

@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from uuid import UUID
 
+    from odradek.broker.coordination.share_persister import OtherShareCoordinators
     from odradek.broker.coordination.transaction_coordinator import OtherBrokers
     from odradek.broker.network.gate import Gate
     from odradek.broker.replica.delayed_fetch import DelayedFetch
@@ -100,6 +101,10 @@ class Membership(Protocol):
     @property
     def peers(self) -> OtherBrokers | None:
         """The other brokers; None if there are none."""
+
+    @property
+    def share_peers(self) -> OtherShareCoordinators | None:
+        """The share coordinators on other brokers; None if there are none."""
 
     @property
     def directory_failed(self) -> Callable[[UUID], None]:
@@ -269,6 +274,7 @@ class OwnCluster:
 
     gates = ()
     peers = None
+    share_peers = None
 
     def __init__(self, shared: SharedServer, locked: LockedDirectories, endpoints: Mapping[str, Endpoint]) -> None:
         """Open the metadata log, and register the broker. Raises MetadataUnreadable, LogCorrupt, OSError, KafkaError."""

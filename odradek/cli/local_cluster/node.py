@@ -94,6 +94,8 @@ def plan_cluster(
         "offsets.topic.replication.factor": str(replicas),
         "transaction.state.log.replication.factor": str(replicas),
         "transaction.state.log.min.isr": str(min(replicas, _USUAL_MIN_ISR)),
+        "share.coordinator.state.topic.replication.factor": str(replicas),
+        "share.coordinator.state.topic.min.isr": str(min(replicas, _USUAL_MIN_ISR)),
         **({"socket.busy.poll.us": "0"} if cores <= len(broker_ports) else {}),
         **chosen,
     }

@@ -62,6 +62,7 @@ _BY_REASON = {
     "the coordinator works on the event loop, and waits for nothing": """
         group.coordinator.append.linger.ms group.coordinator.background.threads group.coordinator.cached.buffer.max.bytes*
         group.coordinator.threads
+        share.coordinator.append.linger.ms share.coordinator.cached.buffer.max.bytes* share.coordinator.threads
     """,
     "there are no share or streams groups": """
         group.share.assignment.interval.ms*
@@ -77,12 +78,7 @@ _BY_REASON = {
         group.streams.max.assignment.interval.ms group.streams.max.heartbeat.interval.ms group.streams.max.session.timeout.ms
         group.streams.max.size group.streams.max.standby.replicas group.streams.min.assignment.interval.ms
         group.streams.min.heartbeat.interval.ms group.streams.min.session.timeout.ms group.streams.num.standby.replicas
-        group.streams.session.timeout.ms share.coordinator.append.linger.ms share.coordinator.cached.buffer.max.bytes*
-        share.coordinator.cold.partition.snapshot.interval.ms share.coordinator.load.buffer.size
-        share.coordinator.snapshot.update.records.per.snapshot share.coordinator.state.topic.compression.codec
-        share.coordinator.state.topic.min.isr share.coordinator.state.topic.num.partitions
-        share.coordinator.state.topic.prune.interval.ms share.coordinator.state.topic.replication.factor
-        share.coordinator.state.topic.segment.bytes share.coordinator.threads share.coordinator.write.timeout.ms
+        group.streams.session.timeout.ms
         share.fetch.purgatory.purge.interval.requests
     """,
     "nothing acts on it in a cluster, and a broker alone has no use for it": """

@@ -28,8 +28,9 @@ _REPLICATION = (
     "offsets.topic.replication.factor",
     "transaction.state.log.replication.factor",
     "transaction.state.log.min.isr",
+    "share.coordinator.state.topic.replication.factor",
+    "share.coordinator.state.topic.min.isr",
 )
-_SHARE_GROUPS = {"share.coordinator.state.topic.replication.factor": "1", "share.coordinator.state.topic.min.isr": "1"}
 _SAME_AS_NODE_ID = "broker.id"
 
 
@@ -79,7 +80,6 @@ def kafka_properties(
         added |= {name: str(config[name]) for name in _REPLICATION}
     if "controller" in roles:
         added |= _quorum(config, added["listeners"], added["controller.listener.names"], log_has_voters=log_has_voters)
-        added |= {name: value for name, value in _SHARE_GROUPS.items() if name not in carried}
         # The other way to name the quorum.
         for name in ("controller.quorum.voters", "controller.quorum.bootstrap.servers"):
             carried.pop(name, None)

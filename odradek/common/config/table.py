@@ -37,6 +37,7 @@ from odradek.common.config.table_log import (
 from odradek.common.config.table_quorum import QUORUM_SECTIONS
 from odradek.common.config.table_security import AUTHORIZER_SECTIONS, SASL_SECTIONS, SSL_SECTIONS, TOKEN_SECTIONS
 from odradek.common.config.table_server import SERVER_SECTIONS
+from odradek.common.config.table_shares import SHARE_SECTIONS
 
 _REMOTE = "For Kafka's remote storage"
 _WEEK_MS = 604800000
@@ -227,7 +228,7 @@ TOPIC_DEFINITIONS = (
 
 
 SECTIONS = (
-    *(SERVER_SECTIONS + SSL_SECTIONS + SASL_SECTIONS + TOKEN_SECTIONS + QUORUM_SECTIONS + AUTHORIZER_SECTIONS),
+    *(SERVER_SECTIONS + SHARE_SECTIONS + SSL_SECTIONS + SASL_SECTIONS + TOKEN_SECTIONS + QUORUM_SECTIONS + AUTHORIZER_SECTIONS),
     *(QUOTA_SECTIONS + TELEMETRY_SECTIONS + LOG_SECTIONS),
 )
 BROKER_CONFIGS: dict[str, ConfigDefinition] = {row.name: row for _, rows in SECTIONS for row in rows}

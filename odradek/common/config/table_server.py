@@ -21,7 +21,7 @@ from odradek.common.config.table_groups import CONSUMER_GROUPS
 # The memory for requests that are being received.
 MOST_REQUEST_BYTES = 512 * 1024 * 1024
 _Config = ConfigDefinition
-_ONE_BROKER = "one broker holds the only replica"
+ONE_BROKER = "one broker holds the only replica"
 _BUFFER = SizeOrSystems()
 _NO_QUEUE = "the thread that reads a request also starts it, so none is queued"
 _NO_PURGE = "completed requests leave the purgatory at once"
@@ -377,7 +377,7 @@ GROUPS = (
         AtLeast(1),
         "high",
         kafka_default="3",
-        difference=_ONE_BROKER,
+        difference=ONE_BROKER,
     ),
     _Config("offsets.topic.segment.bytes", INT, 104857600, "segment.bytes of __consumer_offsets.", AtLeast(1), "high"),
     _Config(
@@ -463,7 +463,7 @@ TRANSACTIONS = (
         AtLeast(1),
         "high",
         kafka_default="3",
-        difference=_ONE_BROKER,
+        difference=ONE_BROKER,
     ),
     _Config(
         "transaction.state.log.min.isr",
@@ -473,7 +473,7 @@ TRANSACTIONS = (
         AtLeast(1),
         "high",
         kafka_default="2",
-        difference=_ONE_BROKER,
+        difference=ONE_BROKER,
     ),
     _Config("transaction.state.log.segment.bytes", INT, 104857600, "segment.bytes of __transaction_state.", AtLeast(1), "high"),
     _Config(

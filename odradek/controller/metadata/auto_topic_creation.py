@@ -19,11 +19,18 @@ from odradek.common.context import RequestContext
 from odradek.common.logging import LineLimit, log
 from odradek.controller.metadata.cluster_metadata import ClusterMetadata
 from odradek.controller.metadata.decisions import MAX_PARTITIONS_PER_REQUEST, NewTopic, Take, TopicResult
-from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC, INTERNAL_TOPICS, validate_topic_name
+from odradek.controller.metadata.topic import (
+    CONSUMER_OFFSETS_TOPIC,
+    INTERNAL_TOPICS,
+    SHARE_GROUP_STATE_TOPIC,
+    validate_topic_name,
+)
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.reply import Reply
 from odradek.timing.slices import HEAVIEST, Slices
+
+_MIN_ISR: Final = "min.insync.replicas"
 
 
 def internal_topic(name: str, config: BrokerConfig) -> NewTopic:
@@ -41,6 +48,19 @@ def internal_topic(name: str, config: BrokerConfig) -> NewTopic:
                 ("compression.type", "producer"),
             ),
         )
+    if name == SHARE_GROUP_STATE_TOPIC:
+        return NewTopic(
+            name=name,
+            partition_count=config["share.coordinator.state.topic.num.partitions"],
+            replication_factor=1,
+            configs=(
+                ("cleanup.policy", "delete"),
+                ("compression.type", "producer"),
+                ("segment.bytes", str(config["share.coordinator.state.topic.segment.bytes"])),
+                (_MIN_ISR, "1"),
+                ("retention.ms", "-1"),
+            ),
+        )
     return NewTopic(
         name=name,
         partition_count=config["transaction.state.log.num.partitions"],
@@ -49,7 +69,7 @@ def internal_topic(name: str, config: BrokerConfig) -> NewTopic:
             ("unclean.leader.election.enable", "false"),
             ("compression.type", "uncompressed"),
             ("cleanup.policy", "compact"),
-            ("min.insync.replicas", "1"),
+            (_MIN_ISR, "1"),
             ("segment.bytes", str(config["transaction.state.log.segment.bytes"])),
         ),
     )
@@ -60,9 +80,14 @@ def replicated_internal_topic(name: str, config: BrokerConfig) -> NewTopic:
     topic = internal_topic(name, config)
     if name == CONSUMER_OFFSETS_TOPIC:
         return topic._replace(replication_factor=config["offsets.topic.replication.factor"])
-    in_sync = str(config["transaction.state.log.min.isr"])
-    configs = [(key, in_sync if key == "min.insync.replicas" else value) for key, value in topic.configs]
-    return topic._replace(replication_factor=config["transaction.state.log.replication.factor"], configs=configs)
+    if name == SHARE_GROUP_STATE_TOPIC:
+        factor = config["share.coordinator.state.topic.replication.factor"]
+        in_sync = config["share.coordinator.state.topic.min.isr"]
+    else:
+        factor = config["transaction.state.log.replication.factor"]
+        in_sync = config["transaction.state.log.min.isr"]
+    configs = [(key, str(in_sync) if key == _MIN_ISR else value) for key, value in topic.configs]
+    return topic._replace(replication_factor=factor, configs=configs)
 
 
 # The number of partitions in one commit of the controller: some milliseconds.

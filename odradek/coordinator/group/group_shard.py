@@ -34,6 +34,8 @@ from odradek.protocol.coordinator_records import (
     GroupMetadataKey,
     OffsetCommitKey,
     OffsetCommitValue,
+    ShareSnapshotKey,
+    ShareUpdateKey,
     TransactionLogKey,
 )
 from odradek.protocol.errors import ErrorCode
@@ -136,7 +138,7 @@ class GroupShard:
             if value is None and key.group in self.offsets.by_group:
                 # The group became a consumer group, whose records follow, or one of Kafka's newer kinds. Its offsets stay.
                 self.classic.replay_offset_of(key.group)
-        elif not isinstance(key, OffsetCommitKey | TransactionLogKey):
+        elif not isinstance(key, OffsetCommitKey | TransactionLogKey | ShareSnapshotKey | ShareUpdateKey):
             self.consumer.replay(key, cast("ConsumerGroupValue | None", value))
 
     def replay_in_transaction(self, record: CoordinatorRecord, offset: int, producer_id: int) -> None:

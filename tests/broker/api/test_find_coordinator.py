@@ -16,7 +16,24 @@ def test_this_broker_coordinates_and_the_topic_behind_is_there(core, key_type, t
     assert list(core.controller.image.topics) == [topic]
 
 
-@pytest.mark.parametrize("key_type", [2, 3, -1])
+SHARE_KEY = "g:AQIDBAUGBwgJCgsMDQ4PEA:2"
+
+
+def test_share_partitions_have_a_coordinator_since_version_6(core):
+    def codes(*keys, version=6):
+        answers = ask(core, ApiKey.FIND_COORDINATOR, version, key_type=2, coordinator_keys=keys).coordinators
+        assert [answer.key for answer in answers] == list(keys)
+        return [answer.error_code for answer in answers]
+
+    refused = ["", "g", "g:t:0", f"{SHARE_KEY}:1", f"a:{SHARE_KEY}", SHARE_KEY[1:], SHARE_KEY[:-1], f"{SHARE_KEY[:-1]}x"]
+    assert codes(*refused) == [ErrorCode.INVALID_REQUEST] * len(refused)
+    assert codes(SHARE_KEY, version=5) == [ErrorCode.INVALID_REQUEST]
+    assert core.controller.image.topics == {}
+    assert codes(SHARE_KEY, "g", f" {SHARE_KEY}") == [ErrorCode.NONE, ErrorCode.INVALID_REQUEST, ErrorCode.NONE]
+    assert list(core.controller.image.topics) == ["__share_group_state"]
+
+
+@pytest.mark.parametrize("key_type", [3, -1])
 def test_there_is_no_coordinator_of_another_type(core, key_type):
     (answer,) = ask(core, ApiKey.FIND_COORDINATOR, key_type=key_type, coordinator_keys=("a",)).coordinators
     assert (answer.error_code, answer.node_id, answer.host, answer.port) == (ErrorCode.INVALID_REQUEST, -1, "", -1)

@@ -1,0 +1,96 @@
+"""The common part of the five APIs for the state of share partitions: each partition of a request is asked for by itself.
+
+As in Kafka, a request without a group, without topics, or with a topic without partitions is answered by an empty response.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar
+from uuid import UUID
+
+from odradek.coordinator.share.state import SharePartitionKey
+from odradek.protocol.errors import KafkaError
+from odradek.timing.reply import Reply
+
+if TYPE_CHECKING:
+    from odradek.broker.api.services import ShareStateServices
+    from odradek.coordinator.share.requests import ShareStateRequest
+
+_NO_TOPIC: Final = UUID(int=0)
+
+ResponseT = TypeVar("ResponseT")
+
+
+class StateRequest(Protocol):
+    """A request of one of these APIs. Its topics have a ``topic_id`` and ``partitions``."""
+
+    @property
+    def group_id(self) -> str:
+        """The share group."""
+
+    @property
+    def topics(self) -> Sequence[Any]:
+        """The topics."""
+
+
+class Conversions(NamedTuple, Generic[ResponseT]):
+    """The conversions of one API.
+
+    ``ask`` converts an item of the request. ``answer`` converts a partition's number and the outcome into an item of the
+    response, and ``refuse`` an error. ``respond`` makes the response out of (topic id, items).
+    """
+
+    ask: "Callable[[SharePartitionKey, Any], ShareStateRequest]"
+    answer: Callable[[int, Any], object]
+    refuse: Callable[[int, int, str | None], object]
+    respond: Callable[[list[tuple[UUID | None, list[Any]]]], ResponseT]
+
+
+def answer_each(
+    services: "ShareStateServices", request: StateRequest, convert: Conversions[ResponseT]
+) -> ResponseT | Reply[ResponseT]:
+    """Ask the share coordinator for each partition of ``request``. Return the response, or a Reply of it."""
+    if not request.group_id or any(not topic.partitions for topic in request.topics):
+        return convert.respond([])
+    places = [(topic.topic_id or _NO_TOPIC, item) for topic in request.topics for item in topic.partitions]
+    outcomes: list[object] = [None] * len(places)
+    waiting: list[tuple[int, Reply[Any]]] = []
+    for place, (topic_id, item) in enumerate(places):
+        reply = services.shares.ask(convert.ask(SharePartitionKey(request.group_id, topic_id, item.partition), item))
+        if reply.done:
+            outcomes[place] = reply.response
+        else:
+            waiting.append((place, reply))
+
+    def response() -> ResponseT:
+        items = iter([_item(convert, item.partition, outcome) for (_, item), outcome in zip(places, outcomes, strict=True)])
+        topics = [(topic.topic_id, list(islice(items, len(topic.partitions)))) for topic in request.topics]
+        return convert.respond(topics)
+
+    return _when_all_have_arrived(outcomes, waiting, response) if waiting else response()
+
+
+def _item(convert: Conversions[Any], partition: int, outcome: object) -> object:
+    if isinstance(outcome, KafkaError):
+        return convert.refuse(partition, outcome.code, outcome.reason or None)
+    return convert.answer(partition, outcome)
+
+
+def _when_all_have_arrived(
+    outcomes: list[object], waiting: list[tuple[int, Reply[Any]]], response: Callable[[], ResponseT]
+) -> Reply[ResponseT]:
+    reply: Reply[ResponseT] = Reply()
+    reply.is_decided = True
+    left = len(waiting)
+
+    def arrived(place: int, outcome: object) -> None:
+        nonlocal left
+        outcomes[place] = outcome
+        left -= 1
+        if not left:
+            reply.complete(response())
+
+    for place, each in waiting:
+        each.when_done(partial(arrived, place))
+    return reply

@@ -1,0 +1,131 @@
+"""Keeps the state of share partitions for their users here: the leaders of the partitions, and the group coordinator.
+
+A share partition's state is on one partition of ``__share_group_state``; the leader of that is its share coordinator. If this
+broker is the coordinator, its shard decides within the call. Otherwise the request goes to the other broker. While there is no
+coordinator, or it cannot be reached, the request is repeated as by Kafka's persister.
+
+Kafka's classes are DefaultStatePersister and PersisterStateManager.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+from odradek.client.node_client import ExponentialBackoff
+from odradek.controller.metadata.topic import SHARE_GROUP_STATE_TOPIC
+from odradek.coordinator.runtime.hashing import partition_for
+from odradek.coordinator.share.requests import DeleteState, InitializeState, ReadState, ReadStateSummary, WriteState
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.timing.reply import Reply
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from odradek.broker.coordination.services import CoordinatorServices
+    from odradek.broker.coordination.share_coordinator import ShareCoordinator
+    from odradek.coordinator.share.requests import ShareStateRequest
+    from odradek.coordinator.share.state import PartitionState, SharePartitionKey, StateBatch, StateSummary
+
+_BACKOFF_MS: Final = 1_000
+_MAX_BACKOFF_MS: Final = 30_000
+_MAX_ATTEMPTS: Final = 5
+_RETRIABLE: Final = frozenset(
+    {
+        ErrorCode.COORDINATOR_NOT_AVAILABLE,
+        ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
+        ErrorCode.NOT_COORDINATOR,
+        ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+        ErrorCode.NETWORK_EXCEPTION,
+        ErrorCode.REQUEST_TIMED_OUT,
+    }
+)
+
+
+class OtherShareCoordinators(Protocol):
+    """The share coordinators on other brokers."""
+
+    def ask(self, node_id: int, request: ShareStateRequest) -> Reply[Any]:
+        """Have a broker decide. The Reply has a KafkaError, NETWORK_EXCEPTION if it does not answer, or the outcome."""
+
+
+class SharePersister:
+    """The persister of this broker. Each Reply has the outcome, or a KafkaError. Loop thread only.
+
+    ``others`` is None if there are no other brokers.
+    """
+
+    def __init__(
+        self, services: CoordinatorServices, coordinator: ShareCoordinator, others: OtherShareCoordinators | None = None
+    ) -> None:
+        self._services = services
+        self._coordinator = coordinator
+        self._others = others
+        self._node_id: int = services.config["node.id"]
+        self._backoff = ExponentialBackoff(_BACKOFF_MS, _MAX_BACKOFF_MS, services.random)
+
+    def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int) -> Reply[KafkaError | None]:
+        """Begin a new state at ``start_offset``; -1 leaves the choice to the leader of the partition."""
+        return self._persist(InitializeState(key, state_epoch, start_offset))
+
+    def read(self, key: SharePartitionKey, leader_epoch: int) -> Reply[PartitionState | KafkaError]:
+        """Read the state as the partition's leader. From now on the leaders of lower epochs are fenced."""
+        return self._persist(ReadState(key, leader_epoch))
+
+    def write(
+        self,
+        key: SharePartitionKey,
+        state_epoch: int,
+        leader_epoch: int,
+        start_offset: int,
+        delivery_complete_count: int,
+        batches: Sequence[StateBatch],
+    ) -> Reply[KafkaError | None]:
+        """Merge ``batches`` into the state. FENCED_LEADER_EPOCH, FENCED_STATE_EPOCH: there is a newer leader or state."""
+        return self._persist(WriteState(key, state_epoch, leader_epoch, start_offset, delivery_complete_count, batches))
+
+    def delete(self, key: SharePartitionKey) -> Reply[KafkaError | None]:
+        """Delete the state."""
+        return self._persist(DeleteState(key))
+
+    def read_summary(self, key: SharePartitionKey, leader_epoch: int) -> Reply[StateSummary | KafkaError]:
+        """Read the state without its batches. It need not be initialized."""
+        return self._persist(ReadStateSummary(key, leader_epoch))
+
+    def _persist(self, request: ShareStateRequest) -> Reply[Any]:
+        """Ask the coordinator. Nothing is added to its Reply if that is complete already, as it often is."""
+        first = self._ask(request)
+        if first.done and not _is_retriable(first.response):
+            return first
+        reply: Reply[Any] = Reply()
+        self._follow(request, first, 1, reply)
+        return reply
+
+    def _follow(self, request: ShareStateRequest, asked: Reply[Any], attempts: int, reply: Reply[Any]) -> None:
+        """Complete ``reply`` with the outcome of ``asked``, or ask again later."""
+
+        def again() -> None:
+            self._follow(request, self._ask(request), attempts + 1, reply)
+
+        def finished(outcome: object) -> None:
+            if _is_retriable(outcome) and attempts < _MAX_ATTEMPTS:
+                self._services.timer.call_after(self._backoff.delay_ms(attempts), again)
+            else:
+                reply.complete(outcome)
+
+        asked.when_done(finished)
+
+    def _ask(self, request: ShareStateRequest) -> Reply[Any]:
+        others = self._others
+        if others is None:
+            return self._coordinator.ask(request)
+        known = self._services.controller.image.topics.get(SHARE_GROUP_STATE_TOPIC)
+        if known is not None:
+            partition = known.partitions[partition_for(request.key.coordinator_key, len(known.partitions))]
+            if partition.leader != self._node_id:
+                return others.ask(partition.leader, request)
+        # Without the topic, the coordinator here asks for its creation.
+        return self._coordinator.ask(request)
+
+
+def _is_retriable(outcome: object) -> bool:
+    return isinstance(outcome, KafkaError) and outcome.code in _RETRIABLE
