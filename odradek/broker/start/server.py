@@ -17,7 +17,6 @@ from odradek.broker.api import NEVER_SLICED, SERVED, WITH_RECORDS, has_unbounded
 from odradek.broker.coordination.group_coordinator import GroupCoordinator
 from odradek.broker.coordination.services import CoordinatorServices
 from odradek.broker.coordination.share_coordinator import ShareCoordinator
-from odradek.broker.coordination.share_persister import SharePersister
 from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
 from odradek.broker.large import ResponseMemory
 from odradek.broker.network.dispatch import Dispatcher
@@ -44,6 +43,7 @@ from odradek.storage.filesystem import RealFileSystem
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
+    from odradek.broker.coordination.share_persister import SharePersister
     from odradek.broker.network.connection_registry import ConnectionRegistry
     from odradek.broker.network.gate import Gate
     from odradek.broker.security.acl.access import Authorization
@@ -147,7 +147,10 @@ class Broker:
         # The authorizer; None if there is none.
         self.authorization: Authorization | None = authorization(config, self.clock)
         self.credentials = NodeCredentials(self)
-        self.groups, self.transactions, self.shares, self.share_persister = self._make_coordinators()
+        self._coordinator_services = self._make_coordinator_services()
+        self.groups = GroupCoordinator(self._coordinator_services)
+        self.transactions = TransactionCoordinator(self._coordinator_services, self.groups.write_marker, self.member.peers)
+        self.shares = ShareCoordinator(self._coordinator_services)
         large = LargeRequests(self.slices, self.response_memory, pieces_of, NEVER_SLICED, WITH_RECORDS, has_unbounded_response)
         self.dispatcher = Dispatcher(self, self.clock, SERVED, self._handlers(), large=large)
         self.quotas = self._add_gates()
@@ -219,8 +222,8 @@ class Broker:
             undo.pop_all()
         return broker
 
-    def _make_coordinators(self) -> tuple[GroupCoordinator, TransactionCoordinator, ShareCoordinator, SharePersister]:
-        services = CoordinatorServices(
+    def _make_coordinator_services(self) -> CoordinatorServices:
+        return CoordinatorServices(
             config=self.config,
             partitions=self.partitions,
             produce_purgatory=self.produce_purgatory,
@@ -232,10 +235,14 @@ class Broker:
             on_bulk_load=self._options.on_bulk_load,
             run_beside=self.pattern_matches.run,
         )
-        groups = GroupCoordinator(services)
-        transactions = TransactionCoordinator(services, groups.write_marker, self.member.peers)
-        shares = ShareCoordinator(services)
-        return groups, transactions, shares, SharePersister(services, shares, self.member.share_peers)
+
+    @cached_property
+    def share_persister(self) -> SharePersister:
+        """Keeps the state of share partitions. Created for the first share group."""
+        # 40 ms, and many brokers have no share groups.
+        from odradek.broker.coordination.share_persister import SharePersister
+
+        return SharePersister(self._coordinator_services, self.shares, self.member.share_peers)
 
     def _add_gates(self) -> QuotaSwitch:
         """Add the gates: the program's, the quotas' while there are any, those of the cluster."""

@@ -18,6 +18,7 @@ CONFIGS = {
     "group.initial.rebalance.delay.ms": "0",
     "offsets.topic.num.partitions": "3",
     "transaction.state.log.num.partitions": "3",
+    "share.coordinator.state.topic.num.partitions": "3",
 }
 
 

@@ -4,6 +4,7 @@ import pytest
 
 from odradek.common.context import RequestContext, Session
 from odradek.coordinator.runtime.hashing import partition_for
+from odradek.coordinator.share.state import PartitionState, SharePartitionKey, StateBatch
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.delete_groups import DeleteGroupsRequest
@@ -23,7 +24,7 @@ from odradek.protocol.metadata_records.partition_changes import PartitionChangeR
 from tests.broker.api.in_process import Node, join_request, new_broker
 
 OTHER = 2
-GROUPS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
+GROUPS, TRANSACTIONS, SHARES = "__consumer_offsets", "__transaction_state", "__share_group_state"
 
 
 @pytest.fixture
@@ -148,3 +149,24 @@ class TooFew:
 
     def high_watermark(self, _offset, _log_end_offset, high_watermark):
         return high_watermark
+
+
+async def test_a_share_partitions_state_goes_with_the_leadership_and_the_persister_waits_for_it(node):
+    key = SharePartitionKey("g", await node.create(), 0)
+    persister = node.core.share_persister
+    initialized = persister.initialize(key, 0, 5)
+    await node.broker.settle()
+    written = persister.write(key, 0, 0, 5, 3, [StateBatch(5, 7, 2, 1)])
+    await node.broker.settle()
+    assert (initialized.done, initialized.response, written.done, written.response) == (True, None, True, None)
+    elect(node, SHARES, key.coordinator_key, OTHER)
+    waiting = persister.read(key, 2)
+    await node.broker.advance(500)
+    assert not waiting.done
+    elect(node, SHARES, key.coordinator_key, node.core.node_id)
+    await node.broker.advance(2_000)
+    assert waiting.response == PartitionState(0, 2, 5, 3, (StateBatch(5, 7, 2, 1),))
+    # The former leader's write was under way.
+    late = persister.write(key, 0, 0, 8, 0, ())
+    await node.broker.settle()
+    assert late.response.code == ErrorCode.FENCED_LEADER_EPOCH
