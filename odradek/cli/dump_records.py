@@ -9,8 +9,10 @@ from uuid import UUID
 from odradek.protocol import metadata_records
 from odradek.protocol.control_records import ABORT, COMMIT, read_control_record
 from odradek.protocol.coordinator_records import (
+    CoordinatorKey,
     UnknownKey,
     decode_key,
+    decode_share_state_key,
     decode_transaction_key,
     decode_value,
 )
@@ -29,10 +31,16 @@ from odradek.protocol.texts import encode_base64, utf8_or_none, uuid_text
 
 GROUPS: Final = "groups"
 TRANSACTIONS: Final = "transactions"
+SHARES: Final = "shares"
 METADATA: Final = "metadata"
 PLAIN: Final = "plain"
 
-_BY_TOPIC: Final = {"__consumer_offsets": GROUPS, "__transaction_state": TRANSACTIONS, "__cluster_metadata": METADATA}
+_BY_TOPIC: Final = {
+    "__consumer_offsets": GROUPS,
+    "__transaction_state": TRANSACTIONS,
+    "__share_group_state": SHARES,
+    "__cluster_metadata": METADATA,
+}
 _CONTROL_TYPES: Final = {
     ABORT: "ABORT",
     COMMIT: "COMMIT",
@@ -50,7 +58,7 @@ def decoder_of(directory: str) -> str:
 
 
 class RecordDecoder:
-    """Turns a record into a dict that JSON can hold, with ``decoder``: groups, transactions, metadata or plain."""
+    """Turns a record into a dict that JSON can hold, with ``decoder``: groups, transactions, shares, metadata or plain."""
 
     def __init__(self, decoder: str = PLAIN) -> None:
         self._content = _DECODERS[decoder]
@@ -107,7 +115,14 @@ def _group(record: Record) -> dict[str, Any]:
 
 
 def _transaction(record: Record) -> dict[str, Any]:
-    key = decode_transaction_key(record.key or b"")
+    return _known(record, decode_transaction_key(record.key or b""))
+
+
+def _share_state(record: Record) -> dict[str, Any]:
+    return _known(record, decode_share_state_key(record.key or b""))
+
+
+def _known(record: Record, key: CoordinatorKey | UnknownKey) -> dict[str, Any]:
     if isinstance(key, UnknownKey):
         raise MalformedMessage(f"a key of version {key.version}")
     return {"type": _type_of(key), "key": jsonable(key), "value": jsonable(decode_value(key, record.value))}
@@ -125,6 +140,7 @@ def _type_of(key: object) -> str:
 _DECODERS: Final[dict[str, Callable[[Record], dict[str, Any]]]] = {
     GROUPS: _group,
     TRANSACTIONS: _transaction,
+    SHARES: _share_state,
     METADATA: _metadata,
     PLAIN: _plain,
 }

@@ -1,32 +1,59 @@
 """Merges state batches: the stored ones and an update's, into batches that do not overlap.
 
 Where two batches overlap, the later delivery wins: the higher delivery count, then the higher delivery state. Neighbours in the
-same state become one batch. A single batch is not touched.
+same state become one batch. A single batch is only cut at the start offset.
+
+A share partition may have thousands of stored batches, and each acknowledgement brings an update of a few. So only the stored
+batches around the update are merged. Kafka merges all; the result is the same.
 
 Source: ``PersisterStateBatchCombiner`` of Apache Kafka 4.4.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections import Counter
-from typing import TYPE_CHECKING
+from itertools import pairwise
+from operator import itemgetter
+from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.share.state import UNINITIALIZED_START_OFFSET, StateBatch
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Sequence
+
+# Of StateBatch.
+_FIRST_OFFSET: Final = itemgetter(0)
+_LAST_OFFSET: Final = itemgetter(1)
 
 
-def combine_batches(stored: Iterable[StateBatch], update: Iterable[StateBatch], start_offset: int) -> tuple[StateBatch, ...]:
-    """Return the batches of both from ``start_offset`` on, sorted, without overlaps. -1 keeps everything."""
-    kept = [*stored, *update]
+def combine_batches(stored: Sequence[StateBatch], update: Sequence[StateBatch], start_offset: int) -> tuple[StateBatch, ...]:
+    """Return the batches of both from ``start_offset`` on, sorted, without overlaps. -1 keeps everything.
+
+    ``stored`` is sorted and without overlaps, as returned by this function.
+    """
     if start_offset != UNINITIALIZED_START_OFFSET:
-        kept = [
-            batch if batch.first_offset >= start_offset else batch._replace(first_offset=start_offset)
-            for batch in kept
-            if batch.last_offset >= start_offset
-        ]
-    return tuple(kept) if len(kept) <= 1 else tuple(_merge(kept))
+        stored = stored[bisect_left(stored, start_offset, key=_LAST_OFFSET) :]
+        if stored and stored[0].first_offset < start_offset:
+            stored = (_cut(stored[0], start_offset), *stored[1:])
+        update = [_cut(batch, start_offset) for batch in update if batch.last_offset >= start_offset]
+    if not update:
+        return tuple(stored)
+    if not stored and len(update) == 1:
+        return tuple(update)
+    # Neighbours that only touch the update are merged as well.
+    low = bisect_left(stored, min(batch.first_offset for batch in update) - 1, key=_LAST_OFFSET)
+    high = bisect_right(stored, max(batch.last_offset for batch in update) + 1, key=_FIRST_OFFSET)
+    return (*stored[:low], *_merge([*stored[low:high], *update]), *stored[high:])
+
+
+def is_combined(batches: Sequence[StateBatch]) -> bool:
+    """Return whether ``batches`` are sorted and without overlaps."""
+    return all(earlier.last_offset < later.first_offset for earlier, later in pairwise(batches))
+
+
+def _cut(batch: StateBatch, start_offset: int) -> StateBatch:
+    return batch if batch.first_offset >= start_offset else batch._replace(first_offset=start_offset)
 
 
 def _merge(batches: list[StateBatch]) -> list[StateBatch]:

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol
 from odradek.coordinator.runtime.ports import WriteOrder
 from odradek.coordinator.runtime.result import CoordinatorRecord, CoordinatorResult
 from odradek.coordinator.runtime.timeline import TimelineDict, TimelineValue
-from odradek.coordinator.share.batches import combine_batches
+from odradek.coordinator.share.batches import combine_batches, is_combined
 from odradek.coordinator.share.state import (
     UNINITIALIZED_DELIVERY_COMPLETE_COUNT,
     UNINITIALIZED_START_OFFSET,
@@ -125,6 +125,8 @@ class ShareShard:
             self._last_snapshot_offset.set(offset)
             place = SharePartitionKey(*key)
             if isinstance(value, ShareSnapshotValue):
+                if not is_combined(value.state_batches):
+                    value = value._replace(state_batches=combine_batches((), value.state_batches, value.start_offset))
                 self.partitions[place] = self._with_snapshot(self.partitions.get(place), value, offset)
             else:
                 self.partitions.pop(place)
@@ -262,7 +264,7 @@ class ShareShard:
         leader_epoch: int,
         start_offset: int,
         delivery_complete_count: int,
-        batches: Iterable[StateBatch],
+        batches: Sequence[StateBatch],
     ) -> CoordinatorRecord:
         """Return the update; a snapshot if there were as many updates as ``snapshot.update.records.per.snapshot``."""
         stored = known.snapshot
@@ -337,7 +339,8 @@ def _with_update(known: StoredShareState | None, update: ShareUpdateValue) -> St
     """Merge an update record. Without a snapshot before it, it stands for one, and keeps the whole log."""
     snapshot_epoch, leader_epoch, start_offset, batches, delivery_complete_count = update
     if known is None:
-        whole = ShareSnapshotValue(snapshot_epoch, 0, leader_epoch, start_offset, 0, 0, batches, delivery_complete_count)
+        combined = combine_batches((), batches, start_offset)
+        whole = ShareSnapshotValue(snapshot_epoch, 0, leader_epoch, start_offset, 0, 0, combined, delivery_complete_count)
         return StoredShareState(whole, leader_epoch, _NO_EPOCH, 1, _NO_OFFSET)
     stored = known.snapshot
     if start_offset == UNINITIALIZED_START_OFFSET:

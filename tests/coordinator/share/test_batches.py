@@ -31,8 +31,10 @@ def _by_record(batches, start_offset):
 
 @given(_BATCHES, _BATCHES, st.integers(-1, 45))
 def test_each_record_keeps_its_latest_delivery_and_batches_do_not_overlap(stored, update, start_offset):
+    stored = combine_batches((), stored, -1)
     merged = combine_batches(stored, update, start_offset)
 
+    assert merged == combine_batches((), [*stored, *update], start_offset)
     assert _by_record(merged, -1) == _by_record([*stored, *update], start_offset)
     for one, other in pairwise(merged):
         assert one.last_offset < other.first_offset
