@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 from odradek.broker.coordination.coordinator_host import CoordinatorHost
 from odradek.broker.coordination.services import CoordinatorTopic
 from odradek.controller.metadata.topic import SHARE_GROUP_STATE_TOPIC
+from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from odradek.broker.coordination.services import CoordinatorServices
@@ -15,7 +17,6 @@ if TYPE_CHECKING:
     from odradek.controller.metadata.image import MetadataImage
     from odradek.coordinator.share.requests import ShareStateRequest
     from odradek.coordinator.share.share_shard import ShareShard  # noqa: F401  the type of its shards
-    from odradek.timing.reply import Reply
 
 _MODULES: Final = (
     "odradek.coordinator.runtime.runtime",
@@ -41,7 +42,14 @@ class ShareCoordinator(CoordinatorHost["ShareShard"]):
         self._made: ShareShards | None = None
 
     def ask(self, request: ShareStateRequest) -> Reply[Any]:
-        """Have the share partition's shard decide. The Reply has a KafkaError, or the request's outcome. HOT."""
+        """Have the share partition's shard decide. The Reply has a KafkaError, or the request's outcome. HOT.
+
+        NOT_COORDINATOR without the topic: FindCoordinator and the persister create it.
+        """
+        if SHARE_GROUP_STATE_TOPIC not in self._services.controller.image.topics:
+            refused: Reply[Any] = Reply()
+            refused.complete(KafkaError(ErrorCode.NOT_COORDINATOR, f"there is no {SHARE_GROUP_STATE_TOPIC}"))
+            return refused
         return self.runtime.write(request.key.coordinator_key, request.decide)
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:

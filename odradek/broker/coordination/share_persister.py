@@ -115,15 +115,20 @@ class SharePersister:
         asked.when_done(finished)
 
     def _ask(self, request: ShareStateRequest) -> Reply[Any]:
+        controller = self._services.controller
+        topic = controller.image.topics.get(SHARE_GROUP_STATE_TOPIC)
+        if topic is None:
+            created = controller.ensure_internal_topic(SHARE_GROUP_STATE_TOPIC)
+            if not created.done or isinstance(created.response, KafkaError):
+                later: Reply[Any] = Reply()
+                later.complete(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{SHARE_GROUP_STATE_TOPIC} is being created"))
+                return later
+            topic = created.response
         others = self._others
-        if others is None:
-            return self._coordinator.ask(request)
-        known = self._services.controller.image.topics.get(SHARE_GROUP_STATE_TOPIC)
-        if known is not None:
-            partition = known.partitions[partition_for(request.key.coordinator_key, len(known.partitions))]
+        if others is not None:
+            partition = topic.partitions[partition_for(request.key.coordinator_key, len(topic.partitions))]
             if partition.leader != self._node_id:
                 return others.ask(partition.leader, request)
-        # Without the topic, the coordinator here asks for its creation.
         return self._coordinator.ask(request)
 
 

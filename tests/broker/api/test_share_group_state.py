@@ -29,7 +29,25 @@ async def ask(node, api_key, *topics, group_id="g", version=None):
     return [(topic.topic_id, item) for topic in response.results for item in topic.partitions]
 
 
+async def find(node):
+    """Have the topic created, as the sender of these requests does."""
+    response = await node.ask(
+        ApiKey.FIND_COORDINATOR,
+        messages(ApiKey.FIND_COORDINATOR).request(key_type=2, coordinator_keys=("g:AQIDBAUGBwgJCgsMDQ4PEA:0",)),
+    )
+    assert response.coordinators[0].error_code == ErrorCode.NONE
+
+
+async def test_without_the_topic_this_is_no_coordinator(node):
+    topic_id = await node.create()
+    for api_key in _TOPICS:
+        [(_, item)] = await ask(node, api_key, (topic_id, [{"partition": 0}]))
+        assert item.error_code == ErrorCode.NOT_COORDINATOR
+    assert SHARE_GROUP_STATE_TOPIC not in node.core.controller.image.topics
+
+
 async def test_state_is_initialized_written_read_and_deleted_by_partition(node):
+    await find(node)
     topic_id = await node.create(partition_count=2)
     unknown = UUID(int=99)
     found = await ask(
@@ -84,6 +102,7 @@ async def test_the_topic_is_kafkas_and_loses_the_state_of_deleted_topics_and_old
         share_coordinator_snapshot_update_records_per_snapshot="1",
     ) as broker:
         node = Node(broker)
+        await find(node)
         topic_id = await node.create()
         await ask(node, ApiKey.INITIALIZE_SHARE_GROUP_STATE, (topic_id, [{"partition": 0, "start_offset": 0}]))
         configs = node.core.controller.image.configs(2, SHARE_GROUP_STATE_TOPIC)
@@ -108,6 +127,7 @@ async def test_the_topic_is_kafkas_and_loses_the_state_of_deleted_topics_and_old
 async def test_a_broker_that_is_killed_has_the_state_again():
     async with new_broker(share_coordinator_state_topic_num_partitions="2") as broker:
         node = Node(broker)
+        await find(node)
         topic_id = await node.create(partition_count=3)
         items = [{"partition": index, "start_offset": 10 + index, "state_epoch": 2} for index in range(3)]
         await ask(node, ApiKey.INITIALIZE_SHARE_GROUP_STATE, (topic_id, items))

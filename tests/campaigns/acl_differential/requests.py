@@ -6,6 +6,7 @@ A request changes nothing, but for what both brokers change alike: records, offs
 from collections.abc import Callable
 from random import Random
 from typing import Final, NamedTuple
+from uuid import UUID
 
 from odradek.broker.api import SERVED
 from odradek.common.acls import AclOperation, AclPermission, AclResourceType, PatternType
@@ -93,6 +94,7 @@ def _drawn(random: Random) -> Asked:
 _ANY_ACL: Final = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
 _GROUP: Final = one(*GROUPS)
 _ID: Final = one(*TRANSACTIONAL_IDS)
+_SHARE_STATE: Final = plain(group_id="ga", topics=[{"topic_id": UUID(int=1 << 127), "partitions": [{"partition": 0}]}])
 
 # API: its lowest and highest version here, and what makes its requests.
 _MAKERS: Final[dict[ApiKey, tuple[int, int, Callable[[ApiKey, int, Random], Make]]]] = {
@@ -143,6 +145,11 @@ _MAKERS: Final[dict[ApiKey, tuple[int, int, Callable[[ApiKey, int, Random], Make
     K.ADD_OFFSETS_TO_TXN: (0, 4, of_one(transactional_id=_ID, group_id=_GROUP, **BOGUS)),
     K.END_TXN: (0, 4, of_one(transactional_id=_ID, **BOGUS)),
     K.WRITE_TXN_MARKERS: (1, 1, plain(markers=[{"producer_id": 7, "topics": [{"name": "absent", "partition_indexes": [0]}]}])),
+    K.INITIALIZE_SHARE_GROUP_STATE: (0, 0, _SHARE_STATE),
+    K.READ_SHARE_GROUP_STATE: (0, 0, _SHARE_STATE),
+    K.WRITE_SHARE_GROUP_STATE: (0, 1, _SHARE_STATE),
+    K.DELETE_SHARE_GROUP_STATE: (0, 0, _SHARE_STATE),
+    K.READ_SHARE_GROUP_STATE_SUMMARY: (0, 1, _SHARE_STATE),
     K.TXN_OFFSET_COMMIT: (
         0,
         4,

@@ -88,6 +88,29 @@ CASES = [
         CLUSTER,
         [f"ALTER {ALL_OF_CLUSTER}"],
     ),
+    *(
+        (
+            api_key,
+            None,
+            {"group_id": "g", "topics": [{"partitions": [{"partition": 0}]}]},
+            CLUSTER,
+            [f"CLUSTER_ACTION {ALL_OF_CLUSTER}"],
+        )
+        for api_key in (
+            K.INITIALIZE_SHARE_GROUP_STATE,
+            K.READ_SHARE_GROUP_STATE,
+            K.WRITE_SHARE_GROUP_STATE,
+            K.DELETE_SHARE_GROUP_STATE,
+            K.READ_SHARE_GROUP_STATE_SUMMARY,
+        )
+    ),
+    (
+        K.FIND_COORDINATOR,
+        None,
+        {"key_type": 2, "coordinator_keys": ["g:AQIDBAUGBwgJCgsMDQ4PEA:0"]},
+        CLUSTER,
+        [f"CLUSTER_ACTION {ALL_OF_CLUSTER}"],
+    ),
     (
         K.TXN_OFFSET_COMMIT,
         None,

@@ -62,6 +62,13 @@ _STABLE = (*_TOPIC, *setup.member())
 _PRODUCING = (*_TOPIC, *setup.producer())
 _ONGOING = (*_PRODUCING, *setup.ongoing())
 
+
+def _share_state(fields: dict[str, Any], *, each_time: bool = False) -> Base:
+    """A request for the state of one share partition."""
+    topics = [{"topic_id": _TID, "partitions": [{"partition": 0, **fields}]}]
+    return Base({"group_id": GROUP, "topics": topics}, (*_TOPIC, *setup.share_state()), each_time)
+
+
 BASES: dict[ApiKey, Base] = {
     ApiKey.PRODUCE: Base(
         {
@@ -296,6 +303,19 @@ BASES: dict[ApiKey, Base] = {
         {**_VOTER, "timeout_ms": 10_000, "listeners": [{"name": "CONTROLLER", "host": "localhost", "port": 9093}]}
     ),
     ApiKey.REMOVE_RAFT_VOTER: Base(_VOTER),
+    ApiKey.INITIALIZE_SHARE_GROUP_STATE: _share_state({"state_epoch": 0, "start_offset": 0}),
+    ApiKey.READ_SHARE_GROUP_STATE: _share_state({"leader_epoch": 0}),
+    ApiKey.WRITE_SHARE_GROUP_STATE: _share_state(
+        {
+            "state_epoch": 0,
+            "leader_epoch": 0,
+            "start_offset": 0,
+            "delivery_complete_count": 2,
+            "state_batches": [{"first_offset": 0, "last_offset": 1, "delivery_state": 2, "delivery_count": 1}],
+        },
+    ),
+    ApiKey.DELETE_SHARE_GROUP_STATE: _share_state({}, each_time=True),
+    ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _share_state({"leader_epoch": 0}),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Base({"topics": [{"name": TOPIC}], "response_partition_limit": 10}, _TOPIC),
 }
 # Refused, whatever they ask.

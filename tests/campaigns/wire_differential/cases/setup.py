@@ -1,6 +1,9 @@
 """What a script makes before its cases: a topic with records, a group with a commit, a member, a producer."""
 
+from uuid import UUID
+
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.texts import uuid_text
 from tests.campaigns.wire_differential.script import Batch, Ref, Step
 
 TOPIC = "@t"
@@ -107,6 +110,20 @@ def ongoing() -> tuple[Step, ...]:
     }
     path = "results_by_topic_v3_and_below.results_by_partition.partition_error_code"
     return (Step("", ApiKey.ADD_PARTITIONS_TO_TXN, 3, asked, until=(path, _OK)),)
+
+
+def share_state() -> tuple[Step, ...]:
+    """The state of a share partition: partition 0 of the topic, read by the group."""
+    found = {"key_type": 2, "coordinator_keys": [f"{GROUP}:{uuid_text(UUID(int=1 << 127))}:0"]}
+    initialized = {"partition": 0, "state_epoch": 0, "start_offset": 0}
+    asked = {"group_id": GROUP, "topics": [{"topic_id": Ref("tid"), "partitions": [initialized]}]}
+    return (
+        # It creates the topic behind.
+        Step(
+            "", ApiKey.FIND_COORDINATOR, 6, {"key_type": 2, "coordinator_keys": [place]}, until=("coordinators.error_code", _OK)
+        ),
+        Step("", ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, asked, until=("results.partitions.error_code", _OK)),
+    )
 
 
 def always_there() -> tuple[Step, ...]:
