@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from odradek.broker.coordination.group_coordinator import GroupCoordinator
+    from odradek.broker.coordination.share_coordinator import ShareCoordinator
     from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
     from odradek.broker.network.connection_registry import ConnectionRegistry
     from odradek.broker.network.dispatch import Dispatcher
@@ -110,6 +111,7 @@ class MeteredBroker(Protocol):
     quotas: QuotaSwitch
     groups: GroupCoordinator
     transactions: TransactionCoordinator
+    shares: ShareCoordinator
     dispatcher: Dispatcher
     # None for a broker without listeners.
     connections: ConnectionRegistry | None

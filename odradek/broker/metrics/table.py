@@ -12,6 +12,7 @@ from odradek.broker.metrics.broker import BROKER_SECTION, PURGATORY_SECTION, QUO
 from odradek.broker.metrics.groups import GROUP_SECTION, OFFSET_SECTION, SHARD_SECTION
 from odradek.broker.metrics.partitions import CLEANER_SECTION, PARTITION_SECTION, REPLICATION_SECTION, TOPIC_SECTION
 from odradek.broker.metrics.requests import AUTHENTICATION_SECTION, CONNECTION_SECTION, REQUEST_SECTION
+from odradek.broker.metrics.shares import SHARE_STATE_SECTION
 from odradek.broker.metrics.telemetry import TELEMETRY_SECTION
 from odradek.broker.metrics.transactions import TRANSACTION_SECTION, TRANSACTION_SHARD_SECTION
 from odradek.broker.network.route import TOTAL_TIME_BOUNDS_MS
@@ -35,6 +36,7 @@ SECTIONS = (
     SHARD_SECTION,
     TRANSACTION_SECTION,
     TRANSACTION_SHARD_SECTION,
+    SHARE_STATE_SECTION,
     PURGATORY_SECTION,
     TELEMETRY_SECTION,
     BROKER_SECTION,
@@ -56,8 +58,8 @@ If Kafka also has a metric, its name is the one that Prometheus' JMX exporter, c
 So dashboards and alerts work unchanged. All other names begin with `odradek_`.
 
 Times are in milliseconds, unless a name says otherwise. Where Kafka has a rate, odradek has a counter; its `rate(...)` gives the
-same figure. Counters begin at 0 when the broker starts. Those of groups and transactions are sums over the shards (partitions of
-`__consumer_offsets` and `__transaction_state`) that this broker has loaded, and a shard's begin at 0 with each load. So they drop
+same figure. Counters begin at 0 when the broker starts. Those of coordinators are sums over the shards (partitions of
+`__consumer_offsets` and so on) that this broker has loaded, and a shard's begin at 0 with each load. So they drop
 when a shard moves away, which `rate` takes for a restart.
 
 A histogram has `_bucket`, `_sum` and `_count`. A summary has no quantiles; its average is

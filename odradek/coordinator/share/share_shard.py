@@ -95,7 +95,7 @@ class StoredShareState(NamedTuple):
 class ShareShard:
     """The shard of share partitions; see ``coordinator.runtime.ports.CoordinatorShard``. Loop thread only."""
 
-    __slots__ = ("_config", "_context", "_last_snapshot_offset", "_prune", "_pruned_offset", "_topics", "partitions")
+    __slots__ = ("_config", "_context", "_last_snapshot_offset", "_prune", "_topics", "partitions", "pruned_offset", "writes")
 
     write_order: ClassVar[WriteOrder] = WriteOrder.REPLAY_THEN_APPEND
 
@@ -111,7 +111,9 @@ class ShareShard:
         self._config = config
         self._topics = topics
         self._prune = prune
-        self._pruned_offset = 0
+        # For metrics, since the load: the offset below which the log was pruned, and the writes, also refused ones.
+        self.pruned_offset = 0
+        self.writes = 0
         self.partitions: TimelineDict[SharePartitionKey, StoredShareState] = TimelineDict(context.snapshots)
         # The offset of the last snapshot or tombstone.
         self._last_snapshot_offset: TimelineValue[int] = TimelineValue(context.snapshots, _NO_OFFSET)
@@ -186,6 +188,7 @@ class ShareShard:
         state = PartitionState.counted(stored.state_epoch, leader_epoch, stored.start_offset, stored.state_batches)
         if known.leader_epoch == leader_epoch:
             return CoordinatorResult((), state)
+        self.writes += 1
         record = self._changed(key, known, leader_epoch, stored.start_offset, stored.delivery_complete_count, ())
         return CoordinatorResult((record,), state)
 
@@ -199,6 +202,7 @@ class ShareShard:
         batches: Sequence[StateBatch],
     ) -> CoordinatorResult[KafkaError | None]:
         """Merge the leader's change into the state. The start offset never moves back."""
+        self.writes += 1
         error = self._refusal(key, leader_epoch, state_epoch, uninitialized=_WRITE_UNINITIALIZED)
         if error is not None:
             return CoordinatorResult((), error)
@@ -320,12 +324,12 @@ class ShareShard:
         """Remove the records that no load needs, once all that was written so far is committed."""
         self._watch_prune()
         offset = self.last_redundant_offset()
-        if offset <= self._pruned_offset:
+        if offset <= self.pruned_offset:
             return CoordinatorResult((), None)
 
         def prune() -> None:
             self._prune(self._context.partition, offset)
-            self._pruned_offset = offset
+            self.pruned_offset = offset
 
         return CoordinatorResult((), None, on_commit=prune)
 

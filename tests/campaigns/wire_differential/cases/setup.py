@@ -119,9 +119,7 @@ def share_state() -> tuple[Step, ...]:
     asked = {"group_id": GROUP, "topics": [{"topic_id": Ref("tid"), "partitions": [initialized]}]}
     return (
         # It creates the topic behind.
-        Step(
-            "", ApiKey.FIND_COORDINATOR, 6, {"key_type": 2, "coordinator_keys": [place]}, until=("coordinators.error_code", _OK)
-        ),
+        Step("", ApiKey.FIND_COORDINATOR, 6, found, until=("coordinators.error_code", _OK)),
         Step("", ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, asked, until=("results.partitions.error_code", _OK)),
     )
 
