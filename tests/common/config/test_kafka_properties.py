@@ -87,7 +87,6 @@ def test_a_broker_of_a_cluster_has_no_listener_for_controllers():
     servers = {"controller_quorum_voters": "1@127.0.0.1:9093", "controller_listener_names": "CONTROLLER"}
     found = settings(process_roles="broker", node_id="2", **servers).settings
     assert (found["listeners"], found["controller.quorum.voters"]) == ("PLAINTEXT://127.0.0.1:9092", "1@127.0.0.1:9093")
-    assert not found.keys() & {"share.coordinator.state.topic.min.isr"}
 
 
 @pytest.mark.parametrize("host", ["", "0.0.0.0", "[::]"])

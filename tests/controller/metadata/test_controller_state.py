@@ -46,14 +46,16 @@ def state(image):
     )
 
 
-def test_a_new_log_begins_with_the_highest_feature_levels(controller, log):
+def test_a_new_log_begins_with_the_feature_levels_of_its_metadata_version(controller, log):
     assert log.last_records == [
         FeatureLevelRecord(name="metadata.version", feature_level=30),
         FeatureLevelRecord(name="transaction.version", feature_level=2),
         FeatureLevelRecord(name="group.version", feature_level=1),
+        FeatureLevelRecord(name="share.version", feature_level=1),
         ALONE,
     ]
-    assert controller.image.features == {"metadata.version": 30, "transaction.version": 2, "group.version": 1}
+    features = {"metadata.version": 30, "transaction.version": 2, "group.version": 1, "share.version": 1}
+    assert controller.image.features == features
 
 
 def test_a_broker_alone_is_registered_once_and_fenced_while_it_is_stopped(controller, log):
@@ -242,7 +244,6 @@ def test_the_features_of_a_release_are_upgraded_together(controller, log, valida
         return
     assert log.last_records == [
         FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=1),
-        FeatureLevelRecord(name="share.version", feature_level=1),
         FeatureLevelRecord(name="streams.version", feature_level=1),
         ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="1"),
     ]
