@@ -18,6 +18,7 @@ Source: ``ShareCoordinatorShard`` and ``ShareCoordinatorOffsetsManager`` of Apac
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import islice
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol
 
 from odradek.coordinator.runtime.ports import WriteOrder
@@ -52,6 +53,9 @@ if TYPE_CHECKING:
 
 _COLD: Final = "cold snapshots"
 _PRUNE: Final = "prune"
+# The number of cold snapshots without a pause, some milliseconds of work, and the pause.
+_TOGETHER: Final = 100
+_PAUSE_MS: Final = 10
 _NO_OFFSET: Final = -1
 _NO_EPOCH: Final = -1
 # Kafka's texts, which its brokers log.
@@ -297,24 +301,33 @@ class ShareShard:
     # ------------------------------------------------------------------------------------------------------------- upkeep
 
     def _watch_cold(self) -> None:
-        self._context.schedule(_COLD, self._config.cold_partition_snapshot_interval_ms, self._snapshot_cold, retry=False)
+        self._context.schedule(_COLD, self._config.cold_partition_snapshot_interval_ms, self._begin_cold, retry=False)
+
+    def _begin_cold(self) -> CoordinatorResult[None]:
+        """Snapshot the share partitions whose last snapshot is old, unless all have had such a snapshot already."""
+        snapshots = (each.snapshot for each in self.partitions.values())
+        if all(snapshot.create_timestamp_ms != snapshot.write_timestamp_ms for snapshot in snapshots):
+            self._watch_cold()
+            return CoordinatorResult((), None)
+        return self._snapshot_cold()
 
     def _snapshot_cold(self) -> CoordinatorResult[None]:
-        """Snapshot the share partitions whose last snapshot is old, unless all have had such a snapshot already."""
-        self._watch_cold()
+        """Snapshot some of these share partitions, and the others soon: clients are served in between."""
         now_ms = self._context.clock.now_ms()
         written_before_ms = now_ms - self._config.cold_partition_snapshot_interval_ms
-        known = {key: each.snapshot for key, each in self.partitions.items()}
-        if all(snapshot.create_timestamp_ms != snapshot.write_timestamp_ms for snapshot in known.values()):
-            return CoordinatorResult((), None)
-        records = [
+        cold = (
             CoordinatorRecord(
                 ShareSnapshotKey(*key),
-                snapshot._replace(snapshot_epoch=snapshot.snapshot_epoch + 1, write_timestamp_ms=now_ms),
+                each.snapshot._replace(snapshot_epoch=each.snapshot.snapshot_epoch + 1, write_timestamp_ms=now_ms),
             )
-            for key, snapshot in known.items()
-            if snapshot.write_timestamp_ms <= written_before_ms
-        ]
+            for key, each in self.partitions.items()
+            if each.snapshot.write_timestamp_ms <= written_before_ms
+        )
+        records = list(islice(cold, _TOGETHER))
+        if len(records) < _TOGETHER:
+            self._watch_cold()
+        else:
+            self._context.schedule(_COLD, _PAUSE_MS, self._snapshot_cold, retry=False)
         return CoordinatorResult(records, None, atomic=False)
 
     def _watch_prune(self) -> None:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.coordinator.share.state import PartitionState, SharePartitionKey, StateBatch, StateSummary
 from odradek.protocol.coordinator_records import ShareSnapshotKey, ShareSnapshotValue, ShareUpdateKey, ShareUpdateValue
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode, KafkaError
 from tests.coordinator.share.bed import KEY, TOPIC_ID, Bed
 
 OTHER = SharePartitionKey("g", TOPIC_ID, 1)
@@ -148,6 +148,20 @@ def test_cold_partitions_get_snapshots_until_all_have_one():
     assert before == after
 
 
+def test_many_cold_partitions_get_their_snapshots_in_parts():
+    bed = Bed(cold_partition_snapshot_interval_ms=1000, state_topic_prune_interval_ms=10**9)
+    bed.topics[TOPIC_ID] = 250
+    for index in range(250):
+        bed.initialize(KEY._replace(partition=index))
+    written = []
+    bed.advance(1000)
+    while len(bed.records()) > sum(written, 250):
+        written.append(len(bed.records()) - sum(written, 250))
+        bed.advance(10)
+    assert written == [100, 100, 50]
+    assert {each.snapshot.snapshot_epoch for each in bed.state().values()} == {1}
+
+
 _STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("initialize"), st.integers(0, 1), st.integers(0, 3), st.integers(-1, 5)),
@@ -155,6 +169,8 @@ _STEPS = st.lists(
         st.tuples(st.just("write"), st.integers(0, 1), st.integers(0, 3), st.integers(0, 3), st.integers(0, 30)),
         st.tuples(st.just("delete"), st.integers(0, 1)),
         st.tuples(st.just("advance"), st.integers(0, 3000)),
+        st.tuples(st.just("fail")),
+        st.tuples(st.just("reload")),
     ),
     max_size=25,
 )
@@ -168,6 +184,14 @@ def test_the_log_from_the_pruned_offset_on_gives_the_same_state(steps):
         if name == "advance":
             bed.advance(arguments[0])
             continue
+        if name == "fail":
+            # The next append.
+            bed.log.failures.append(KafkaError(ErrorCode.NOT_ENOUGH_REPLICAS))
+            continue
+        if name == "reload":
+            before, after = bed.reload()
+            assert before == after
+            continue
         key = KEY._replace(partition=arguments[0])
         if name == "initialize":
             bed.initialize(key, *arguments[1:])
@@ -178,7 +202,7 @@ def test_the_log_from_the_pruned_offset_on_gives_the_same_state(steps):
             bed.write((start, start + 4, 2, 1), (start + 2, start + 9, 0, 2), key=key, epoch=epoch, leader=leader, start=start)
         else:
             bed.delete(key)
-    assert not bed.faults
+    assert all(isinstance(error, KafkaError) for _, error in bed.faults)
     before, after = bed.reload()
     assert before == after
     if bed.pruned:
