@@ -1,10 +1,15 @@
 """``odradek dump`` of the data directory of a broker that has stopped."""
 
 import json
+from uuid import UUID
 
 import confluent_kafka
 import pytest
 
+from odradek.cli.dump_records import RecordDecoder, decoder_of
+from odradek.protocol.coordinator_records import ShareUpdateKey, ShareUpdateValue, encode_key, encode_value
+from odradek.protocol.coordinator_records.share_states import StateBatch
+from odradek.protocol.records import Record
 from odradek.storage.log.transaction_index import ENTRY
 
 
@@ -127,3 +132,14 @@ def test_a_file_of_another_kind_is_refused(command, tmp_path):
     status, out, err = command("dump", tmp_path / "notes", "--json")
     assert (status, out) == (2, "")
     assert err == f"odradek: {tmp_path}/notes is no segment, index, snapshot or checkpoint by its name\n"
+
+
+def test_the_state_of_share_partitions_is_decoded():
+    key = ShareUpdateKey("g", UUID(int=7), 2)
+    value = ShareUpdateValue(1, 2, 3, (StateBatch(3, 8, 2, 1),), 6)
+    record = Record(key=encode_key(key), value=encode_value(value), timestamp=5)
+    found = RecordDecoder(decoder_of("__share_group_state-4"))(record, is_control=False)
+    assert found["type"] == "ShareUpdate"
+    assert found["key"] == {"group": "g", "topic_id": "AAAAAAAAAAAAAAAAAAAABw", "partition": 2}
+    batch = {"first_offset": 3, "last_offset": 8, "delivery_state": 2, "delivery_count": 1}
+    assert (found["value"]["state_batches"], found["value"]["delivery_complete_count"]) == ([batch], 6)
