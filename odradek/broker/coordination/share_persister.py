@@ -26,9 +26,10 @@ if TYPE_CHECKING:
     from odradek.coordinator.share.requests import ShareStateRequest
     from odradek.coordinator.share.state import PartitionState, SharePartitionKey, StateBatch, StateSummary
 
+# 31 s in all. Kafka waits 30 s, but begins with 2 s: a coordinator that is only loading is found sooner here.
 _BACKOFF_MS: Final = 1_000
 _MAX_BACKOFF_MS: Final = 30_000
-_MAX_ATTEMPTS: Final = 5
+_MAX_ATTEMPTS: Final = 6
 _RETRIABLE: Final = frozenset(
     {
         ErrorCode.COORDINATOR_NOT_AVAILABLE,
