@@ -43,7 +43,7 @@ async def test_a_group_is_followed_and_its_offsets_are_set(served, tab):
     await tab.page.click("button:text-is('Set offsets')")
     assert "orders-0, orders-1 to offset 2?" in await tab.page.inner_text("#ask")
     await tab.confirm()
-    assert (await tab.said()).startswith("Set 2 offsets.")
+    await tab.see_text("said", "Set 2 offsets.")
     await tab.see("() => [...document.querySelectorAll('#partitions td:nth-child(2)')].every(cell => cell.innerText === '2')")
     await tab.page.click("button:text-is('Delete the group')")
     await tab.confirm()
