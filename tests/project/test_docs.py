@@ -62,7 +62,6 @@ def test_no_api_that_is_served_is_told_to_be_left_out():
     told = [row for row in rows if row["why"] == "an API that is not served"]
     keys = {int(key) for row in told for key in re.findall(r"\b\d+\b", row["Kafka"])}
     names = [row["answer"].strip("`").partition(" ")[0] for row in told]
-    assert keys
     assert keys.isdisjoint(map(int, SERVED))
     assert [api.name for api in SERVED if any(fnmatchcase(api.name, name) for name in names if name != "API_VERSIONS")] == []
 

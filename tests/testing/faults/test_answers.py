@@ -26,20 +26,22 @@ class Tally:
         self.codes.append(code)
 
 
-def item_of(api_key, layout):
-    """A struct of a request, with one item in each array."""
+def item_of(api_key, layout, topic_id):
+    """A struct of a request, with one item in each array. A topic without a name has ``topic_id``."""
     values = {}
     cls = messages(api_key).classes["request"].get(layout.name)
     for spec in layout.fields:
         if spec.is_array:
             values[spec.name] = [
-                item_of(api_key, spec.layout) if spec.layout else "billing" if spec.kafka_type == "string" else 1
+                item_of(api_key, spec.layout, topic_id) if spec.layout else "billing" if spec.kafka_type == "string" else 1
             ]
         elif spec.name in NAMES:
             values[spec.name] = NAMES[spec.name]
     for field in cls._fields:
         if field in NAMES:
             values.setdefault(field, NAMES[field])
+    if "topic_id" in cls._fields and not NAMES.keys() & set(cls._fields):
+        values["topic_id"] = topic_id
     return cls(**{field: value for field, value in values.items() if field in cls._fields})
 
 
@@ -47,13 +49,16 @@ def request_of(core, api_key, version):
     if api_key == ApiKey.PRODUCE:
         message = messages(api_key).request(acks=-1, topics=[("orders", [(1, b"")])])
     else:
-        message = item_of(api_key, load(api_key, NEWEST_VERSION[api_key], "request"))
+        message = item_of(
+            api_key, load(api_key, NEWEST_VERSION[api_key], "request"), core.controller.image.topics["orders"].topic_id
+        )
     return Request(core, RequestContext(api_key, version, 1, "client", Session("PLAINTEXT", ("10.0.0.1", 5))), message)
 
 
 @pytest.fixture(scope="module")
 def core():
     with SocketlessBroker(clock=VirtualClock(), background="inline") as broker:
+        broker.core.controller.auto_create(["orders"])
         yield broker.core
 
 

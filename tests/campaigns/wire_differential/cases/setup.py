@@ -112,20 +112,21 @@ def ongoing() -> tuple[Step, ...]:
     return (Step("", ApiKey.ADD_PARTITIONS_TO_TXN, 3, asked, until=(path, _OK)),)
 
 
+def share_coordinator() -> Step:
+    """The topic of the share coordinator: FindCoordinator creates it."""
+    asked = {"key_type": 2, "coordinator_keys": [f"{GROUP}:{uuid_text(UUID(int=1 << 127))}:0"]}
+    return Step("", ApiKey.FIND_COORDINATOR, 6, asked, until=("coordinators.error_code", _OK))
+
+
 def share_state() -> tuple[Step, ...]:
     """The state of a share partition: partition 0 of the topic, read by the group."""
-    found = {"key_type": 2, "coordinator_keys": [f"{GROUP}:{uuid_text(UUID(int=1 << 127))}:0"]}
     initialized = {"partition": 0, "state_epoch": 0, "start_offset": 0}
     asked = {"group_id": GROUP, "topics": [{"topic_id": Ref("tid"), "partitions": [initialized]}]}
-    return (
-        # It creates the topic behind.
-        Step("", ApiKey.FIND_COORDINATOR, 6, found, until=("coordinators.error_code", _OK)),
-        Step("", ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, asked, until=("results.partitions.error_code", _OK)),
-    )
+    return (Step("", ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, asked, until=("results.partitions.error_code", _OK)),)
 
 
 def always_there() -> tuple[Step, ...]:
-    """What every broker is sent before the first script: no share and streams groups; both coordinators' topics, loaded."""
+    """What every broker is sent before the first script: no share and streams groups; the coordinators' topics, loaded."""
     off = [{"feature": f"{name}.version", "max_version_level": 0, "upgrade_type": 2} for name in ("share", "streams")]
     return (
         # odradek refuses their APIs as Kafka does with these features off.
@@ -135,6 +136,7 @@ def always_there() -> tuple[Step, ...]:
             Step("", ApiKey.FIND_COORDINATOR, 3, {"key": f"@{kind}", "key_type": kind}, until=("error_code", _OK))
             for kind in (0, 1)
         ),
+        share_coordinator(),
         *(
             Step(
                 "",
