@@ -9,6 +9,7 @@ Kafka's classes are DefaultStatePersister and PersisterStateManager.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from odradek.client.node_client import ExponentialBackoff
@@ -104,16 +105,17 @@ class SharePersister:
     def _follow(self, request: ShareStateRequest, asked: Reply[Any], attempts: int, reply: Reply[Any]) -> None:
         """Complete ``reply`` with the outcome of ``asked``, or ask again later."""
 
-        def again() -> None:
-            self._follow(request, self._ask(request), attempts + 1, reply)
-
         def finished(outcome: object) -> None:
             if _is_retriable(outcome) and attempts < _MAX_ATTEMPTS:
-                self._services.timer.call_after(self._backoff.delay_ms(attempts), again)
+                delay_ms = self._backoff.delay_ms(attempts)
+                self._services.timer.call_after(delay_ms, partial(self._repeat, request, attempts + 1, reply))
             else:
                 reply.complete(outcome)
 
         asked.when_done(finished)
+
+    def _repeat(self, request: ShareStateRequest, attempts: int, reply: Reply[Any]) -> None:
+        self._follow(request, self._ask(request), attempts, reply)
 
     def _ask(self, request: ShareStateRequest) -> Reply[Any]:
         controller = self._services.controller
