@@ -20,12 +20,13 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
+    from random import Random
 
-    from odradek.broker.coordination.services import CoordinatorServices
-    from odradek.broker.coordination.share_coordinator import ShareCoordinator
+    from odradek.controller.metadata.cluster_metadata import ClusterMetadata
     from odradek.coordinator.share.requests import ShareStateRequest
     from odradek.coordinator.share.state import PartitionState, SharePartitionKey, StateBatch, StateSummary
+    from odradek.timing.timer import Timer
 
 # 31 s in all. Kafka waits 30 s, but begins with 2 s: a coordinator that is only loading is found sooner here.
 _BACKOFF_MS: Final = 1_000
@@ -51,19 +52,25 @@ class OtherShareCoordinators(Protocol):
 
 
 class SharePersister:
-    """The persister of this broker. Each Reply has the outcome, or a KafkaError. Loop thread only.
-
-    ``others`` is None if there are no other brokers.
-    """
+    """The persister of this broker. Each Reply has the outcome, or a KafkaError. Loop thread only."""
 
     def __init__(
-        self, services: CoordinatorServices, coordinator: ShareCoordinator, others: OtherShareCoordinators | None = None
+        self,
+        controller: ClusterMetadata,
+        ask_here: Callable[[ShareStateRequest], Reply[Any]],
+        timer: Timer,
+        random: Random,
+        *,
+        node_id: int,
+        others: OtherShareCoordinators | None = None,
     ) -> None:
-        self._services = services
-        self._coordinator = coordinator
+        """``ask_here`` is this broker's ``ShareCoordinator.ask``. ``others`` is None if there are no other brokers."""
+        self._controller = controller
+        self._ask_here = ask_here
+        self._timer = timer
         self._others = others
-        self._node_id: int = services.config["node.id"]
-        self._backoff = ExponentialBackoff(_BACKOFF_MS, _MAX_BACKOFF_MS, services.random)
+        self._node_id = node_id
+        self._backoff = ExponentialBackoff(_BACKOFF_MS, _MAX_BACKOFF_MS, random)
 
     def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int) -> Reply[KafkaError | None]:
         """Begin a new state at ``start_offset``; -1 leaves the choice to the leader of the partition."""
@@ -108,7 +115,7 @@ class SharePersister:
         def finished(outcome: object) -> None:
             if _is_retriable(outcome) and attempts < _MAX_ATTEMPTS:
                 delay_ms = self._backoff.delay_ms(attempts)
-                self._services.timer.call_after(delay_ms, partial(self._repeat, request, attempts + 1, reply))
+                self._timer.call_after(delay_ms, partial(self._repeat, request, attempts + 1, reply))
             else:
                 reply.complete(outcome)
 
@@ -118,7 +125,7 @@ class SharePersister:
         self._follow(request, self._ask(request), attempts, reply)
 
     def _ask(self, request: ShareStateRequest) -> Reply[Any]:
-        controller = self._services.controller
+        controller = self._controller
         topic = controller.image.topics.get(SHARE_GROUP_STATE_TOPIC)
         if topic is None:
             created = controller.ensure_internal_topic(SHARE_GROUP_STATE_TOPIC)
@@ -132,7 +139,7 @@ class SharePersister:
             partition = topic.partitions[partition_for(request.key.coordinator_key, len(topic.partitions))]
             if partition.leader != self._node_id:
                 return others.ask(partition.leader, request)
-        return self._coordinator.ask(request)
+        return self._ask_here(request)
 
 
 def _is_retriable(outcome: object) -> bool:

@@ -147,10 +147,10 @@ class Broker:
         # The authorizer; None if there is none.
         self.authorization: Authorization | None = authorization(config, self.clock)
         self.credentials = NodeCredentials(self)
-        self._coordinator_services = self._make_coordinator_services()
-        self.groups = GroupCoordinator(self._coordinator_services)
-        self.transactions = TransactionCoordinator(self._coordinator_services, self.groups.write_marker, self.member.peers)
-        self.shares = ShareCoordinator(self._coordinator_services)
+        services = self._make_coordinator_services()
+        self.groups = GroupCoordinator(services)
+        self.transactions = TransactionCoordinator(services, self.groups.write_marker, self.member.peers)
+        self.shares = ShareCoordinator(services)
         large = LargeRequests(self.slices, self.response_memory, pieces_of, NEVER_SLICED, WITH_RECORDS, has_unbounded_response)
         self.dispatcher = Dispatcher(self, self.clock, SERVED, self._handlers(), large=large)
         self.quotas = self._add_gates()
@@ -242,7 +242,14 @@ class Broker:
         # 40 ms, and many brokers have no share groups.
         from odradek.broker.coordination.share_persister import SharePersister
 
-        return SharePersister(self._coordinator_services, self.shares, self.member.share_peers)
+        return SharePersister(
+            self.controller,
+            self.shares.ask,
+            self.timer,
+            self.random,
+            node_id=self.node_id,
+            others=self.member.share_peers,
+        )
 
     def _add_gates(self) -> QuotaSwitch:
         """Add the gates: the program's, the quotas' while there are any, those of the cluster."""

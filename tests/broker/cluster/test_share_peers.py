@@ -37,11 +37,8 @@ class Setup:
             call_soon=self.soon.append,
             request_timeout_ms=500,
         )
-        self.image = image_of({"__share_group_state": [leader] * 3})
-        services = SimpleNamespace(
-            config={"node.id": HERE}, controller=SimpleNamespace(image=self.image), timer=self.bed.timer, random=Random(1)
-        )
-        self.persister = SharePersister(services, self, peers)
+        controller = SimpleNamespace(image=image_of({"__share_group_state": [leader] * 3}))
+        self.persister = SharePersister(controller, self.ask, self.bed.timer, Random(1), node_id=HERE, others=peers)
 
     def ask(self, request):
         """A coordinator, here or there. All share partitions are on its only shard."""
