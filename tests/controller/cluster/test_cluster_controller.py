@@ -77,12 +77,12 @@ def test_a_feature_is_finalized_where_all_brokers_support_it(cluster):
     assert done(cluster.controller.update_features([("group.version", 0, SAFE_DOWNGRADE)])) is None
     assert done(cluster.controller.update_features([("group.version", 1, UPGRADE)])) is None
     assert cluster.log.last_records == [FeatureLevelRecord(name="group.version", feature_level=1)]
-    without = [feature for feature in FEATURES if feature.name != "share.version"]
-    cluster.register(2, features=[*without, Feature("share.version", 0, 0)])
+    without = [feature for feature in FEATURES if feature.name != "streams.version"]
+    cluster.register(2, features=[*without, Feature("streams.version", 0, 0)])
     with pytest.raises(KafkaError) as refused:
-        done(cluster.controller.update_features([("share.version", 1, UPGRADE)]))
+        done(cluster.controller.update_features([("streams.version", 1, UPGRADE)]))
     assert refused.value.code == ErrorCode.INVALID_UPDATE_VERSION
-    assert "share.version" not in cluster.image.features
+    assert "streams.version" not in cluster.image.features
 
 
 def test_eligible_leader_replicas_come_with_one_min_isr_for_all(cluster):
