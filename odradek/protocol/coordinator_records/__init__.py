@@ -5,17 +5,18 @@ A key begins with an int16, the kind of record. On ``__consumer_offsets``, 0 and
 int16, its version. The classes are plain values, the same for every version. The ``encode_`` functions write the version that
 Kafka 4.3 writes. A record with a null value is a tombstone: it deletes the state of its key.
 
-``decode_group_key`` also reads the records of consumer groups as values. Left out: the records of share and streams groups.
+``decode_group_key`` also reads the records of consumer and share groups as values. Left out: the records of streams groups.
 ``decode_key`` returns ``UnknownKey`` for all keys from 3 up; ``newer_groups`` reads those for display.
 """
 
 from struct import Struct
 from typing import NamedTuple, TypeAlias
 
-from odradek.protocol.coordinator_records import consumer_groups, groups, offsets, share_states, transactions
+from odradek.protocol.coordinator_records import consumer_groups, groups, offsets, share_groups, share_states, transactions
 from odradek.protocol.coordinator_records.consumer_groups import ConsumerGroupKey, ConsumerGroupValue
 from odradek.protocol.coordinator_records.groups import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from odradek.protocol.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue
+from odradek.protocol.coordinator_records.share_groups import ShareGroupKey, ShareGroupValue
 from odradek.protocol.coordinator_records.share_states import (
     ShareSnapshotKey,
     ShareSnapshotValue,
@@ -38,6 +39,8 @@ __all__ = [
     "MemberMetadata",
     "OffsetCommitKey",
     "OffsetCommitValue",
+    "ShareGroupKey",
+    "ShareGroupValue",
     "ShareSnapshotKey",
     "ShareSnapshotValue",
     "ShareUpdateKey",
@@ -54,8 +57,12 @@ __all__ = [
     "encode_value",
 ]
 
-CoordinatorKey: TypeAlias = OffsetCommitKey | GroupMetadataKey | TransactionLogKey | ConsumerGroupKey | ShareStateKey
-CoordinatorValue: TypeAlias = OffsetCommitValue | GroupMetadataValue | TransactionLogValue | ConsumerGroupValue | ShareStateValue
+CoordinatorKey: TypeAlias = (
+    OffsetCommitKey | GroupMetadataKey | TransactionLogKey | ConsumerGroupKey | ShareGroupKey | ShareStateKey
+)
+CoordinatorValue: TypeAlias = (
+    OffsetCommitValue | GroupMetadataValue | TransactionLogValue | ConsumerGroupValue | ShareGroupValue | ShareStateValue
+)
 
 _INT16 = Struct(">h")
 
@@ -76,6 +83,8 @@ def encode_key(key: CoordinatorKey) -> bytes:
         return groups.encode_key(key)
     if isinstance(key, ShareSnapshotKey | ShareUpdateKey):
         return share_states.encode_key(key)
+    if isinstance(key, ShareGroupKey):
+        return share_groups.KINDS.encode_key(key)
     return consumer_groups.encode_key(key)
 
 
@@ -89,14 +98,20 @@ def encode_value(value: CoordinatorValue) -> bytes:
         return groups.encode_value(value)
     if isinstance(value, ShareSnapshotValue | ShareUpdateValue):
         return share_states.encode_value(value)
+    if isinstance(value, ShareGroupValue):
+        return share_groups.KINDS.encode_value(value)
     return consumer_groups.encode_value(value)
 
 
 def decode_group_key(data: bytes) -> CoordinatorKey | UnknownKey:
-    """Decode the key of a record of ``__consumer_offsets``, also for consumer groups. Raises MalformedMessage."""
+    """Decode the key of a record of ``__consumer_offsets``, also for consumer and share groups. Raises MalformedMessage."""
     found = decode_key(data)
-    if isinstance(found, UnknownKey) and found.version in consumer_groups.KEYS:
-        return consumer_groups.decode_key(data)
+    if isinstance(found, UnknownKey):
+        if found.version in consumer_groups.KEYS:
+            return consumer_groups.decode_key(data)
+        if found.version in share_groups.KEYS:
+            key: ShareGroupKey = share_groups.KINDS.decode_key(data)
+            return key
     return found
 
 
@@ -142,4 +157,7 @@ def decode_value(key: CoordinatorKey, data: bytes | None) -> CoordinatorValue | 
         return groups.decode_value(data)
     if isinstance(key, ShareSnapshotKey | ShareUpdateKey):
         return share_states.decode_value(key, data)
+    if isinstance(key, ShareGroupKey):
+        value: ShareGroupValue = share_groups.KINDS.decode_value(key, data)
+        return value
     return consumer_groups.decode_value(key, data)

@@ -8,19 +8,17 @@
     8   group, member  epochs, state, assigned partitions and those to revoke, each with the epoch of its assignment
     16  group, regex   the topics that match, as of a version of the metadata and a time
 
-A key is an int16, the kind, and strings with an int16 length. A value is an int16 0, compact fields and tagged fields.
-``newer_groups`` reads the same records for display.
+``record_kinds`` has the format. ``newer_groups`` reads the same records for display.
 
 Source: group-coordinator/src/main/resources/common/message of Apache Kafka 4.3.
 """
 
-from collections.abc import Iterator
 from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
 
-from odradek.protocol.coordinator_records.fields import ValueCodec, ensure_end, read_int16, read_nullable_string, required
-from odradek.protocol.coordinator_records.tables import VALUES
+from odradek.protocol.coordinator_records.fields import read_int16
+from odradek.protocol.coordinator_records.record_kinds import RecordKinds
 
 _INT16: Final = Struct(">h")
 
@@ -207,40 +205,25 @@ _CLASSES: Final[dict[int, dict[str, type[Any]]]] = {
     },
     16: {"ConsumerGroupRegularExpressionValue": ConsumerGroupRegularExpressionValue},
 }
-_VERSIONS: Final = {key_class: version for version, key_class in KEYS.items()}
-
-# ------------------------------------------------------------------------------------------------------------------ keys
+_KINDS: Final = RecordKinds(KEYS, _CLASSES)
 
 
 def encode_key(key: ConsumerGroupKey) -> bytes:
     """Encode the key. Raises struct.error for a name of more than 32,767 bytes."""
-    chunks = [_INT16.pack(_VERSIONS[type(key)])]
-    for text in key:
-        raw = text.encode()
-        chunks += (_INT16.pack(len(raw)), raw)
-    return b"".join(chunks)
+    return _KINDS.encode_key(key)
 
 
 def decode_key(data: bytes) -> ConsumerGroupKey:
     """Decode the key in ``data``, whose version is one of ``KEYS``. Raises MalformedMessage."""
-    version, position = read_int16(data, 0)
-    key_class = KEYS[version]
-    names = []
-    for _ in key_class._fields:
-        text, position = read_nullable_string(data, position)
-        names.append(required(text))
-    ensure_end(data, position)
-    return key_class(*names)  # type: ignore[no-any-return]
-
-
-# -------------------------------------------------------------------------------------------------------------- values
+    key: ConsumerGroupKey = _KINDS.decode_key(data)
+    return key
 
 
 def encode_value(value: ConsumerGroupValue) -> bytes:
     """Encode the value as Kafka 4.3 does. Raises struct.error for a number that does not fit its field."""
     if isinstance(value, ConsumerGroupPartitionMetadataValue):
         return _INT16.pack(0) + value.data
-    return _CODECS[type(value)].encode(value)
+    return _KINDS.encode_value(value)
 
 
 def decode_value(key: ConsumerGroupKey, data: bytes) -> ConsumerGroupValue:
@@ -248,15 +231,5 @@ def decode_value(key: ConsumerGroupKey, data: bytes) -> ConsumerGroupValue:
     if isinstance(key, ConsumerGroupPartitionMetadataKey):
         _, position = read_int16(data, 0)
         return ConsumerGroupPartitionMetadataValue(data[position:])
-    value: ConsumerGroupValue = _CODECS[type(key)].decode(data)
+    value: ConsumerGroupValue = _KINDS.decode_value(key, data)
     return value
-
-
-def _codecs() -> Iterator[tuple[type[Any], ValueCodec]]:
-    for kind, classes in _CLASSES.items():
-        codec = ValueCodec(VALUES[kind], classes)
-        yield next(iter(classes.values())), codec
-        yield KEYS[kind], codec
-
-
-_CODECS: Final = dict(_codecs())
