@@ -2,9 +2,7 @@
 
 Also the members' sessions, and the time limits for revocations and for classic members to join and to sync.
 
-A heartbeat moves a deadline and leaves the timer alone, as in ``classic.groups``. Deadlines of a member that has left, or given
-its partitions up, are not cancelled: they expire and do nothing. A cancelled timer could not be restored if the records of that
-decision are lost.
+As in ``group.sessions``, the deadline of a member that has given its partitions up is not cancelled: it expires and does nothing.
 """
 
 from __future__ import annotations
@@ -14,7 +12,6 @@ from collections.abc import (
     Mapping,  # noqa: TC003  the types of a compiled dataclass's fields
 )
 from dataclasses import dataclass, field
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
 
 from odradek.coordinator.group.assignor.builtin import ASSIGNORS
@@ -22,8 +19,8 @@ from odradek.coordinator.group.assignor.spec import Assign  # noqa: TC001  the t
 from odradek.coordinator.group.config import MigrationPolicy
 from odradek.coordinator.group.consumer.explanations import Explanations
 from odradek.coordinator.group.consumer.group import GROUP_TYPE, ConsumerGroup
-from odradek.coordinator.group.consumer.topics import NoTopics, Topics, group_hash, topic_hash
-from odradek.coordinator.runtime.result import CoordinatorResult
+from odradek.coordinator.group.consumer.topics import NoTopics, TopicHashes, Topics
+from odradek.coordinator.group.sessions import MemberSessions
 from odradek.coordinator.runtime.timeline import SnapshotRegistry
 from odradek.protocol.coordinator_records.consumer_groups import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -42,55 +39,17 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.interface import Group
     from odradek.coordinator.group.registry import GroupRegistry
     from odradek.coordinator.runtime.environment import ShardContext
-    from odradek.coordinator.runtime.result import CoordinatorRecord
+    from odradek.coordinator.runtime.result import CoordinatorRecord, CoordinatorResult
     from odradek.protocol.coordinator_records import ConsumerGroupKey, ConsumerGroupValue
 
-NOTHING_DECIDED: Final[CoordinatorResult[None]] = CoordinatorResult((), None)
 
+class ConsumerSessions(MemberSessions):
+    """The sessions and the other deadlines of one shard's members. ``expire`` handles a silent member. Loop thread only."""
 
-class ConsumerSessions:
-    """The sessions of one shard. ``expire`` handles a silent member. Loop thread only."""
-
-    __slots__ = ("_deadlines_ms", "_expire", "_monotonic_ms", "_timer_deadlines_ms", "_timers")
+    __slots__ = ()
 
     def __init__(self, timers: ShardContext, expire: Callable[[str, str], CoordinatorResult[None]]) -> None:
-        self._timers = timers
-        self._monotonic_ms = timers.clock.monotonic_ms
-        self._expire = expire
-        self._deadlines_ms: dict[tuple[str, str], float] = {}
-        self._timer_deadlines_ms: dict[tuple[str, str], float] = {}
-
-    def touch(self, group_id: str, member_id: str, timeout_ms: int) -> None:
-        """Restart the member's session. HOT."""
-        member = (group_id, member_id)
-        deadline_ms = self._deadlines_ms[member] = self._monotonic_ms() + timeout_ms
-        known = self._timer_deadlines_ms.get(member)
-        if known is None or deadline_ms < known:
-            self._arm(member, deadline_ms)
-
-    def _arm(self, member: tuple[str, str], deadline_ms: float) -> None:
-        self._timer_deadlines_ms[member] = deadline_ms
-        delay_ms = max(0.0, deadline_ms - self._monotonic_ms())
-        self._timers.schedule(("consumer-session", *member), delay_ms, partial(self._fire, member))
-
-    def _fire(self, member: tuple[str, str]) -> CoordinatorResult[None]:
-        self._timer_deadlines_ms.pop(member, None)
-        deadline_ms = self._deadlines_ms.get(member, 0.0)
-        if self._monotonic_ms() < deadline_ms:
-            self._arm(member, deadline_ms)
-            return NOTHING_DECIDED
-        result = self._expire(*member)
-        forget = partial(self._forget, member, deadline_ms)
-        if not result.records:
-            forget()
-            return result
-        result.on_commit = forget if result.on_commit is None else partial(_both, forget, result.on_commit)
-        return result
-
-    def _forget(self, member: tuple[str, str], deadline_ms: float) -> None:
-        """Drop the deadline unless the member has come back."""
-        if self._deadlines_ms.get(member) == deadline_ms:
-            del self._deadlines_ms[member]
+        super().__init__("consumer-session", timers, expire)
 
     def begin_revocation(
         self, group_id: str, member_id: str, delay_ms: int, expire: Callable[[], CoordinatorResult[None]]
@@ -123,11 +82,6 @@ class ConsumerSessions:
         """
         self.end_join(group_id, member_id)
         self.end_sync(group_id, member_id)
-
-
-def _both(first: Callable[[], None], second: Callable[[], None]) -> None:
-    first()
-    second()
 
 
 class ConsumerGroupConfig(NamedTuple):
@@ -219,7 +173,7 @@ class ConsumerGroups:
         self._gone: set[str] = set()
         self._downgraded: set[str] = set()
         self._services = services
-        self._hashes: dict[str, int] = {}
+        self._hashes = TopicHashes(services.topics)
         self.topics = services.topics
         self.config_of = services.config_of
         self.run_beside: Final = services.run_beside
@@ -283,22 +237,12 @@ class ConsumerGroups:
 
     def metadata_hash(self, names: Iterable[str]) -> int:
         """Return the hash of those of the named topics that exist."""
-        found = []
-        for name in names:
-            known = self._hashes.get(name)
-            if known is None:
-                topic = self.topics.find(name)
-                if topic is None:
-                    continue
-                known = self._hashes[name] = topic_hash(topic)
-            found.append((name, known))
-        return group_hash(found)
+        return self._hashes.of(names)
 
     def note_topics(self, changed: Iterable[str], *, has_new: bool) -> None:
         """Note created, deleted or changed topics. Groups that subscribe to them read their metadata again."""
         names = list(changed)
-        for name in names:
-            self._hashes.pop(name, None)
+        self._hashes.forget(names)
         if has_new:
             self.newest_topics_version = self.topics.version
         for group in self.each():

@@ -11,7 +11,6 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.coordinator.group.classic.decision import Decision
-from odradek.coordinator.group.consumer.groups import NOTHING_DECIDED
 from odradek.coordinator.group.consumer.member import (
     LEAVE_STATIC_EPOCH,
     MemberState,
@@ -22,6 +21,7 @@ from odradek.coordinator.group.consumer.member import (
 )
 from odradek.coordinator.group.consumer.validation import instance_holder, unknown_member
 from odradek.coordinator.group.migration.conversion import can_downgrade, downgrade_on_leave
+from odradek.coordinator.group.sessions import NOTHING_DECIDED
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.consumer_group_heartbeat import (

@@ -17,8 +17,8 @@ from enum import Enum, auto
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from odradek.coordinator.group.consumer.groups import NOTHING_DECIDED
 from odradek.coordinator.group.consumer.member import epoch_record, regex_record, regex_tombstone
+from odradek.coordinator.group.sessions import NOTHING_DECIDED
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.coordinator_records.consumer_groups import ConsumerGroupRegularExpressionValue
 from odradek.protocol.errors import ErrorCode, KafkaError

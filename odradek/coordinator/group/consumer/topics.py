@@ -104,6 +104,34 @@ def group_hash(hashes: Iterable[tuple[str, int]]) -> int:
     return java_hash(b"".join(map(_LONG.pack, ordered))) if ordered else 0
 
 
+class TopicHashes:
+    """The hashes of topics, kept until the topics change."""
+
+    __slots__ = ("_by_name", "_topics")
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+        self._by_name: dict[str, int] = {}
+
+    def of(self, names: Iterable[str]) -> int:
+        """Return the hash of a group that subscribes to ``names``. Missing topics are left out."""
+        found = []
+        for name in names:
+            known = self._by_name.get(name)
+            if known is None:
+                topic = self._topics.find(name)
+                if topic is None:
+                    continue
+                known = self._by_name[name] = topic_hash(topic)
+            found.append((name, known))
+        return group_hash(found)
+
+    def forget(self, names: Iterable[str]) -> None:
+        """Drop the hashes of changed topics."""
+        for name in names:
+            self._by_name.pop(name, None)
+
+
 def encode_assignment_for(topics: Topics, metadata: bytes, partitions: Mapping[UUID, Iterable[int]]) -> bytes:
     """Return the encoded assignment for a member that joined with ``metadata``. Deleted topics are left out."""
     named = ((topics.name_of(topic_id), sorted(indexes)) for topic_id, indexes in partitions.items())

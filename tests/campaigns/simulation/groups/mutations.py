@@ -15,10 +15,11 @@ from odradek.coordinator.group.classic.groups import Sessions
 from odradek.coordinator.group.consumer import heartbeat as consumer_heartbeat
 from odradek.coordinator.group.consumer import leave, member_step, regexes, validation
 from odradek.coordinator.group.consumer.group import ConsumerGroup
-from odradek.coordinator.group.consumer.groups import NOTHING_DECIDED, ConsumerGroups, ConsumerSessions
+from odradek.coordinator.group.consumer.groups import ConsumerGroups, ConsumerSessions
 from odradek.coordinator.group.consumer.member import ConsumerMember
 from odradek.coordinator.group.migration import classic_members, conversion
 from odradek.coordinator.group.registry import GroupRegistry
+from odradek.coordinator.group.sessions import NOTHING_DECIDED
 from odradek.coordinator.runtime.hosted_shard import HostedShard
 from odradek.coordinator.runtime.open_batch import Answers
 from odradek.coordinator.runtime.result import CoordinatorResult
