@@ -1,7 +1,8 @@
 """The groups of one partition of ``__consumer_offsets``: hosted by the runtime, called by the handlers.
 
-Consists of the registry of groups by id (``groups``), the classic protocol (``classic``), the consumer protocol (``consumer``,
-imported with its first record or request), and the committed offsets (``offsets``).
+Consists of the registry of groups by id (``groups``), the classic protocol (``classic``), the consumer protocol (``consumer``),
+share groups (``share``), and the committed offsets (``offsets``). The parts for consumer and share groups are made with their
+first record or request.
 
 A JoinGroup or SyncGroup may be held. A later result then answers its ``reply``.
 """
@@ -28,12 +29,18 @@ from odradek.coordinator.group.migration.classic_members import (
 from odradek.coordinator.group.offset_deletion import schedule_expiry
 from odradek.coordinator.group.offsets import CommittedOffsets
 from odradek.coordinator.group.registry import GroupRegistry, describe_group, list_groups
+from odradek.coordinator.group.sessions import MemberSessions
+from odradek.coordinator.group.share import heartbeat as share_heartbeats
+from odradek.coordinator.group.share.describe import describe_share_group
+from odradek.coordinator.group.share.groups import ShareGroups, ShareGroupServices
+from odradek.coordinator.group.share.offsets import begin_deletion
 from odradek.coordinator.runtime.ports import WriteOrder
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.coordinator_records import (
     GroupMetadataKey,
     OffsetCommitKey,
     OffsetCommitValue,
+    ShareGroupKey,
     ShareSnapshotKey,
     ShareUpdateKey,
     TransactionLogKey,
@@ -42,16 +49,19 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.delete_groups import DeletableGroupResult
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Generator, Iterable
+    from collections.abc import Callable, Generator, Iterable, Sequence
     from collections.abc import Set as AbstractSet
+    from uuid import UUID
 
     from odradek.coordinator.group.classic.member import JoinReply, SyncReply
     from odradek.coordinator.group.config import GroupConfig, GroupReports, MemberContext
     from odradek.coordinator.group.consumer.group import ConsumerGroup
+    from odradek.coordinator.group.consumer.member import Partitions
     from odradek.coordinator.group.offsets import OffsetConfig
+    from odradek.coordinator.group.share.heartbeat import HeartbeatOutcome
     from odradek.coordinator.runtime.environment import ShardContext
     from odradek.coordinator.runtime.result import CoordinatorRecord, EndTxnMarker
-    from odradek.protocol.coordinator_records import ConsumerGroupValue, GroupMetadataValue
+    from odradek.protocol.coordinator_records import ConsumerGroupValue, GroupMetadataValue, ShareGroupValue
     from odradek.protocol.message_types.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
     from odradek.protocol.message_types.consumer_group_heartbeat import (
         ConsumerGroupHeartbeatRequest,
@@ -62,6 +72,8 @@ if TYPE_CHECKING:
     from odradek.protocol.message_types.join_group import JoinGroupRequest, JoinGroupResponse
     from odradek.protocol.message_types.leave_group import LeaveGroupRequest, LeaveGroupResponse
     from odradek.protocol.message_types.list_groups import ListedGroup
+    from odradek.protocol.message_types.share_group_describe import DescribedGroup as DescribedShareGroup
+    from odradek.protocol.message_types.share_group_heartbeat import ShareGroupHeartbeatRequest
     from odradek.protocol.message_types.sync_group import SyncGroupRequest, SyncGroupResponse
     from odradek.timing.reply import Reply
 
@@ -69,7 +81,18 @@ if TYPE_CHECKING:
 class GroupShard:
     """The shard of groups; see ``coordinator.runtime.ports.CoordinatorShard``. Loop thread only."""
 
-    __slots__ = ("_consumer", "_context", "_new_id", "_reports", "_services", "classic", "groups", "offsets")
+    __slots__ = (
+        "_consumer",
+        "_context",
+        "_new_id",
+        "_reports",
+        "_services",
+        "_share",
+        "_share_services",
+        "classic",
+        "groups",
+        "offsets",
+    )
 
     write_order: ClassVar[WriteOrder] = WriteOrder.REPLAY_THEN_APPEND
 
@@ -82,6 +105,7 @@ class GroupShard:
         new_id: Callable[[], str],
         offset_config: OffsetConfig,
         consumer_services: Callable[[], ConsumerGroupServices] | None = None,
+        share_services: Callable[[], ShareGroupServices] = ShareGroupServices,
     ) -> None:
         self.groups = GroupRegistry(context.snapshots)
         self.classic = ClassicGroups(
@@ -98,6 +122,8 @@ class GroupShard:
         self._reports: Final = reports
         self._new_id: Final = new_id
         self._services: Final = consumer_services
+        self._share: ShareGroups | None = None
+        self._share_services: Final = share_services
 
     @property
     def consumer(self) -> ConsumerGroups:
@@ -123,6 +149,29 @@ class GroupShard:
         )
         return groups
 
+    @property
+    def share(self) -> ShareGroups:
+        """Return the share groups, made on first use."""
+        return self._share or self._make_share()
+
+    @property
+    def share_if_made(self) -> ShareGroups | None:
+        """Return the share groups, or None before their first use."""
+        return self._share
+
+    def _make_share(self) -> ShareGroups:
+        context = self._context
+        groups = self._share = ShareGroups(
+            self.groups,
+            self._share_services(),
+            timers=context,
+            reports=self._reports,
+            make_sessions=lambda groups: MemberSessions(
+                "share-session", context, partial(share_heartbeats.expire_session, groups)
+            ),
+        )
+        return groups
+
     def replay(self, record: CoordinatorRecord, offset: int) -> None:
         """Apply one record to the part it belongs to."""
         key, value = record
@@ -138,6 +187,8 @@ class GroupShard:
             if value is None and key.group in self.offsets.by_group:
                 # The group became a consumer group, whose records follow, or one of Kafka's newer kinds. Its offsets stay.
                 self.classic.replay_offset_of(key.group)
+        elif isinstance(key, ShareGroupKey):
+            self.share.replay(key, cast("ShareGroupValue | None", value))
         elif not isinstance(key, OffsetCommitKey | TransactionLogKey | ShareSnapshotKey | ShareUpdateKey):
             self.consumer.replay(key, cast("ConsumerGroupValue | None", value))
 
@@ -162,6 +213,8 @@ class GroupShard:
             begin_sessions(self._consumer)
             for group_id in self._consumer.take_downgraded():
                 rebalance_downgraded(self.classic, group_id)
+        if self._share is not None:
+            share_heartbeats.begin_sessions(self._share)
         schedule_expiry(self.offsets)
 
     def on_unloaded(self) -> Iterable[tuple[Reply[Any], object]]:
@@ -217,10 +270,30 @@ class GroupShard:
         """Return the DescribedGroup of ConsumerGroupDescribe, in a generator that pauses after each member."""
         return describe_consumer_group(self.consumer, group_id, committed_offset)
 
-    def note_topics(self, changed: Iterable[str], *, has_new: bool) -> None:
+    def share_group_heartbeat(
+        self, context: MemberContext, request: ShareGroupHeartbeatRequest
+    ) -> CoordinatorResult[HeartbeatOutcome]:
+        """Handle ShareGroupHeartbeat."""
+        return share_heartbeats.heartbeat(self.share, context, request)
+
+    def describe_share_group(self, group_id: str, committed_offset: int) -> Generator[None, None, DescribedShareGroup]:
+        """Return the DescribedGroup of ShareGroupDescribe, in a generator that pauses after each member."""
+        return describe_share_group(self.share, group_id, committed_offset)
+
+    def begin_share_deletion(self, group_id: str) -> CoordinatorResult[Partitions]:
+        """Return the share partitions whose state must be deleted before the group is; none for a group of another kind."""
+        return CoordinatorResult((), {}) if self._share is None else begin_deletion(self._share, group_id)
+
+    def drop_share_topics(self, topic_ids: AbstractSet[UUID]) -> CoordinatorResult[None]:
+        """Have share groups forget the partitions of deleted topics."""
+        return CoordinatorResult((), None) if self._share is None else self._share.drop_topics(topic_ids)
+
+    def note_topics(self, changed: Sequence[str], *, has_new: bool) -> None:
         """Note created, deleted or changed topics."""
         if self._consumer is not None:
             self._consumer.note_topics(changed, has_new=has_new)
+        if self._share is not None:
+            self._share.note_topics(changed)
 
     def describe_group(self, group_id: str, version: int, committed_offset: int) -> DescribedGroup:
         """Return the DescribedGroup of DescribeGroups."""

@@ -104,6 +104,7 @@ class Bed:
             new_id=self._new_id,
             offset_config=self.offset_config,
             consumer_services=self._services,
+            share_services=self._share_services,
         )
         return self.shard
 
@@ -112,6 +113,10 @@ class Bed:
 
     def _services(self):
         """The part of a broker that consumer groups need."""
+        raise NotImplementedError
+
+    def _share_services(self):
+        """The part of a broker that share groups need."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------------------------------------------- the loop

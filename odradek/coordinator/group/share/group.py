@@ -1,0 +1,226 @@
+"""A share group, as read from its records. Only ``replay`` methods change it, and their changes can be rolled back."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from odradek.coordinator.group.share.member import (
+    NOTHING,
+    ShareGroupMember,
+    ShareGroupState,
+    group_tombstones,
+    member_tombstones,
+)
+from odradek.coordinator.group.share.state_partitions import StatePartitions
+from odradek.coordinator.runtime.timeline import TimelineDict, TimelineValue
+from odradek.protocol.errors import ErrorCode
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from uuid import UUID
+
+    from odradek.coordinator.group.consumer.member import Partitions
+    from odradek.coordinator.runtime.result import CoordinatorRecord
+    from odradek.coordinator.runtime.timeline import SnapshotRegistry
+    from odradek.protocol.coordinator_records.share_groups import ShareGroupTargetAssignmentMetadataValue
+
+GROUP_TYPE: Final = "share"
+# Both epochs of a new group, as in Kafka. The first member raises the group's epoch.
+INITIAL_EPOCH: Final = 1
+_NO_EPOCH: Final = -1
+
+
+class ShareGroup:
+    """The state of one share group. Loop thread only.
+
+    Mappings: ``members`` by id, ``targets`` from member id to target assignment. ``name_counts`` counts the members that
+    subscribe to a topic. ``state_partitions`` is None before the first record of kind 15.
+    """
+
+    __slots__ = (
+        "epoch",
+        "fresh_epoch",
+        "group_id",
+        "members",
+        "metadata_hash",
+        "name_counts",
+        "state_partitions",
+        "target_metadata",
+        "targets",
+    )
+
+    def __init__(self, snapshots: SnapshotRegistry, group_id: str) -> None:
+        self.group_id = group_id
+        self.epoch = TimelineValue(snapshots, INITIAL_EPOCH)
+        self.metadata_hash = TimelineValue(snapshots, 0)
+        # (epoch of the target assignment, time it was computed in ms since the epoch).
+        self.target_metadata = TimelineValue(snapshots, (INITIAL_EPOCH, 0))
+        self.members: TimelineDict[str, ShareGroupMember] = TimelineDict(snapshots)
+        self.targets: TimelineDict[str, Partitions] = TimelineDict(snapshots)
+        self.name_counts: TimelineDict[str, int] = TimelineDict(snapshots)
+        self.state_partitions: TimelineValue[StatePartitions | None] = TimelineValue(snapshots, None)
+        # The group's epoch when its topics' metadata was last read; None if it must be read again. Not persistent.
+        self.fresh_epoch: int | None = None
+
+    # ---------------------------------------------------------------------------------------------------------- state
+
+    @property
+    def assignment_epoch(self) -> int:
+        """Return the epoch of the target assignment."""
+        return self.target_metadata.get()[0]
+
+    @property
+    def is_stale(self) -> bool:
+        """Return whether the topics' metadata must be read again: they changed, or a decision on them was rolled back."""
+        return self.fresh_epoch is None or self.epoch.get() < self.fresh_epoch
+
+    @property
+    def states(self) -> StatePartitions:
+        """Return the share partitions by the life of their state."""
+        return self.state_partitions.get() or StatePartitions()
+
+    def names_after(self, old: ShareGroupMember, new: ShareGroupMember | None) -> set[str]:
+        """Return the topics that members subscribe to once ``old`` has become ``new``, or has left."""
+        own = old.subscribed_topic_names if old.member_id in self.members else frozenset()
+        names = {name for name, count in self.name_counts.items() if count > (name in own)}
+        return names if new is None else names | new.subscribed_topic_names
+
+    def has_unassigned_partitions(self) -> bool:
+        """Return whether the target assignment lacks initialized partitions of a subscribed topic, or has others."""
+        if not self.members:
+            return False
+        assigned: dict[UUID, frozenset[int]] = {}
+        for target in self.targets.values():
+            for topic_id, indexes in target.items():
+                assigned[topic_id] = assigned.get(topic_id, frozenset()) | indexes
+        return any(
+            assigned.get(topic_id) != partitions
+            for topic_id, (name, partitions) in self.states.initialized.items()
+            if name in self.name_counts
+        )
+
+    # --------------------------------------------------------------------------------------------- part of interface.Group
+
+    @property
+    def group_type(self) -> str:
+        """Return the type that ListGroups shows."""
+        return GROUP_TYPE
+
+    @property
+    def protocol_type(self) -> str | None:
+        """Return "share", also for a group without members, as in Kafka."""
+        return GROUP_TYPE
+
+    @property
+    def state(self) -> str:
+        """Return the name of the group's state."""
+        return (ShareGroupState.STABLE if self.members else ShareGroupState.EMPTY).value
+
+    @property
+    def is_empty(self) -> bool:
+        """Return whether the group has no members."""
+        return not self.members
+
+    @property
+    def member_count(self) -> int:
+        """Return the number of members."""
+        return len(self.members)
+
+    def describe(self) -> None:
+        """Return None: ShareGroupDescribe shows these groups."""
+        return
+
+    def validate_offset_commit(
+        self,
+        member_id: str,  # noqa: ARG002  a share group commits no offsets
+        group_instance_id: str | None,  # noqa: ARG002
+        generation: int,  # noqa: ARG002
+        *,
+        is_transactional: bool,  # noqa: ARG002
+        version: int,  # noqa: ARG002
+    ) -> ErrorCode:
+        """Return GROUP_ID_NOT_FOUND: a share group has no committed offsets."""
+        return ErrorCode.GROUP_ID_NOT_FOUND
+
+    def permits_late_commit(
+        self,
+        member_id: str,  # noqa: ARG002  a share group commits no offsets
+        generation: int,  # noqa: ARG002
+        partitions: Iterable[tuple[UUID | None, int]],  # noqa: ARG002
+    ) -> bool:
+        """Return False."""
+        return False
+
+    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:  # noqa: ARG002
+        """Return GROUP_ID_NOT_FOUND: a share group has no committed offsets."""
+        return ErrorCode.GROUP_ID_NOT_FOUND
+
+    def validate_offset_delete(self) -> ErrorCode:
+        """Return GROUP_ID_NOT_FOUND: a share group has no committed offsets."""
+        return ErrorCode.GROUP_ID_NOT_FOUND
+
+    def validate_delete(self) -> ErrorCode:
+        """Return NON_EMPTY_GROUP while the group has members."""
+        return ErrorCode.NON_EMPTY_GROUP if self.members else ErrorCode.NONE
+
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Return whether a member subscribes to the topic."""
+        return topic in self.name_counts
+
+    def offsets_expire_since_ms(self) -> int | None:
+        """Return None: there are no offsets that could expire."""
+        return None
+
+    def tombstones(self) -> list[CoordinatorRecord]:
+        """Return the records that delete the group."""
+        of_members = [record for member_id in self.members for record in member_tombstones(self.group_id, member_id)]
+        return [*of_members, *group_tombstones(self.group_id)]
+
+    def __str__(self) -> str:
+        return f"share group {self.group_id}"
+
+    # --------------------------------------------------------------------------------------------------------- replay
+
+    def replay_member(self, member: ShareGroupMember) -> None:
+        """Add or update a member."""
+        old = self.members.get(member.member_id)
+        self.members[member.member_id] = member
+        self._count(old, member)
+
+    def replay_removed(self, member_id: str) -> None:
+        """Remove a member."""
+        old = self.members.pop(member_id)
+        if old is not None:
+            self._count(old, None)
+
+    def replay_target(self, member_id: str, target: Partitions | None) -> None:
+        """Set or remove a member's target assignment."""
+        if target is None:
+            self.targets.pop(member_id)
+        else:
+            self.targets[member_id] = target
+
+    def replay_target_metadata(self, value: ShareGroupTargetAssignmentMetadataValue | None) -> None:
+        """Set or remove the epoch of the target assignment."""
+        found = (_NO_EPOCH, 0) if value is None else (value.assignment_epoch, value.assignment_timestamp_ms)
+        self.target_metadata.set(found)
+
+    def _count(self, old: ShareGroupMember | None, new: ShareGroupMember | None) -> None:
+        before = frozenset() if old is None else old.subscribed_topic_names
+        after = frozenset() if new is None else new.subscribed_topic_names
+        for name in before - after:
+            count = (self.name_counts.get(name) or 0) - 1
+            if count > 0:
+                self.name_counts[name] = count
+            else:
+                self.name_counts.pop(name)
+        for name in after - before:
+            self.name_counts[name] = (self.name_counts.get(name) or 0) + 1
+
+    def member_or_new(self, member_id: str) -> ShareGroupMember:
+        """Return the member, or a blank one before its first heartbeat."""
+        return self.members.get(member_id) or ShareGroupMember(member_id=member_id)
+
+    def target_of(self, member_id: str) -> Partitions:
+        """Return a member's target assignment."""
+        return self.targets.get(member_id) or NOTHING
