@@ -81,6 +81,21 @@ class OneOf:
         return None if (value.lower() if self._any_case else value) in self._choices else str(value)
 
 
+class OffsetReset:
+    """The start of a share group in a partition: latest, earliest, or a duration before now, as Java reads it."""
+
+    __slots__ = ("allowed",)
+
+    def __init__(self) -> None:
+        self.allowed = "earliest, latest or by_duration:PnDTnHnMn.nS"
+
+    def __call__(self, value: Any) -> str | None:
+        """Return the value if it is another one."""
+        lowered = value.lower()
+        is_valid = lowered in {"latest", "earliest"} or (re.fullmatch(_BY_DURATION, lowered) and lowered[-1] not in "pt:")
+        return None if is_valid else str(value)
+
+
 class Entries:
     """A list of non-empty entries, ``least`` to ``most`` of them, each one of ``choices`` if there are any."""
 
@@ -216,6 +231,8 @@ class ConfigDefinition(NamedTuple):
         return self.type is ConfigType.PASSWORD
 
 
+# A duration that is not negative, in lower case.
+_BY_DURATION = r"by_duration:p(?:\d+d)?(?:t(?:\d+h)?(?:\d+m)?(?:\d+(?:[.,]\d{0,9})?s)?)?"
 # Java's Double.parseDouble without the hexadecimal form, which properties files do not use. Compiled on first use.
 _DECIMAL = r"[+-]?(?:(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|Infinity|NaN)[fFdD]?"
 _MAX_DIGITS = 40

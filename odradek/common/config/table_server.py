@@ -17,6 +17,7 @@ from odradek.common.config.definitions import (
     SizeOrSystems,
 )
 from odradek.common.config.table_groups import CONSUMER_GROUPS
+from odradek.common.config.table_share_groups import SHARE_GROUPS
 
 # The memory for requests that are being received.
 MOST_REQUEST_BYTES = 512 * 1024 * 1024
@@ -342,6 +343,7 @@ GROUPS = (
     ),
     _Config("group.max.size", INT, MAX_INT, "The most members in one group of the classic protocol.", AtLeast(1)),
     *CONSUMER_GROUPS,
+    *SHARE_GROUPS,
     _Config("offset.metadata.max.bytes", INT, 4096, "The longest metadata that may be committed with an offset.", None, "high"),
     _Config(
         "offsets.commit.timeout.ms",

@@ -1,7 +1,7 @@
 """Checks of the configs of groups and of client metrics subscriptions. Imported only when they are set, or when clients ask.
 
-A group's own value must lie between the broker's limits for it, ``group.consumer.min.*`` and ``group.consumer.max.*``, and a
-session must outlast a heartbeat. Source: ``GroupConfig.validate`` of Apache Kafka 4.3.
+A group's own value must lie between the broker's limits for it, such as ``group.consumer.min.*`` and ``group.consumer.max.*``.
+A session must outlast a heartbeat. Source: ``GroupConfig.validate`` of Apache Kafka 4.4.
 
 A subscription (KIP-714) is a resource of type CLIENT_METRICS with ``metrics`` (prefixes of names, ``*`` for all), ``interval.ms``
 and ``match``. An entry of ``match`` is ``attribute=pattern``; a client is asked for metrics if all entries match. Patterns use
@@ -19,8 +19,6 @@ from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.patterns import InvalidPattern, Pattern, compile_pattern
 
 GROUP_CONFIGS: Final[dict[str, ConfigDefinition]] = {each.name: each for each in GROUP_DEFINITIONS}
-_SESSION: Final = "consumer.session.timeout.ms"
-_HEARTBEAT: Final = "consumer.heartbeat.interval.ms"
 
 
 def check_group(config: BrokerConfig, group: str, wanted: Mapping[str, str]) -> None:
@@ -34,26 +32,38 @@ def check_group(config: BrokerConfig, group: str, wanted: Mapping[str, str]) -> 
             parse(GROUP_CONFIGS[name], text)
         except InvalidConfig as error:
             _refuse_group(str(error))
-    limits = {
-        _SESSION: (config["group.consumer.min.session.timeout.ms"], config["group.consumer.max.session.timeout.ms"]),
-        _HEARTBEAT: (config["group.consumer.min.heartbeat.interval.ms"], config["group.consumer.max.heartbeat.interval.ms"]),
-        "consumer.assignment.interval.ms": (
-            config["group.consumer.min.assignment.interval.ms"],
-            config["group.consumer.max.assignment.interval.ms"],
-        ),
-    }
-    for name, (lowest, highest) in limits.items():
-        if name in wanted and int(wanted[name]) < lowest:
-            _refuse_group(f"{name} is less than {_limit(name, 'min')}, which is {lowest}")
-        if name in wanted and int(wanted[name]) > highest:
-            _refuse_group(f"{name} is more than {_limit(name, 'max')}, which is {highest}")
-    session_ms = int(wanted.get(_SESSION, config["group.consumer.session.timeout.ms"]))
-    if session_ms <= int(wanted.get(_HEARTBEAT, config["group.consumer.heartbeat.interval.ms"])):
-        _refuse_group(f"{_SESSION} must be longer than {_HEARTBEAT}")
+    for name, (lowest, highest) in _LIMITED.items():
+        if name in wanted and int(wanted[name]) < config[lowest]:
+            _refuse_group(f"{name} is less than {lowest}, which is {config[lowest]}")
+        if name in wanted and int(wanted[name]) > config[highest]:
+            _refuse_group(f"{name} is more than {highest}, which is {config[highest]}")
+    for kind in ("consumer", "share"):
+        session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
+        session_ms = int(wanted.get(session, config[f"group.{session}"]))
+        if session_ms <= int(wanted.get(heartbeat, config[f"group.{heartbeat}"])):
+            _refuse_group(f"{session} must be longer than {heartbeat}")
 
 
-def _limit(name: str, which: str) -> str:
-    return name.replace("consumer.", f"group.consumer.{which}.", 1)
+def _limits(name: str) -> tuple[str, str]:
+    kind, rest = name.split(".", 1)
+    return f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest}"
+
+
+# The configs with limits among the broker's, and the names of the lowest and the highest.
+_LIMITED: Final = {
+    name: _limits(name)
+    for name in (
+        "consumer.session.timeout.ms",
+        "consumer.heartbeat.interval.ms",
+        "consumer.assignment.interval.ms",
+        "share.session.timeout.ms",
+        "share.heartbeat.interval.ms",
+        "share.assignment.interval.ms",
+        "share.record.lock.duration.ms",
+        "share.delivery.count.limit",
+        "share.partition.max.record.locks",
+    )
+}
 
 
 def _refuse_group(reason: str) -> NoReturn:

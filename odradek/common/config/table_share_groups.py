@@ -1,0 +1,141 @@
+"""The table, a part of the fourth: share groups (KIP-932), the broker's configs and those of single groups.
+
+``server_default`` names the broker config that a group's config falls back to. A group's value must lie between the broker's
+limits, ``group.share.min.*`` and ``group.share.max.*``.
+"""
+
+from odradek.common.config.definitions import (
+    BOOLEAN,
+    CLUSTER_WIDE,
+    INT,
+    LIST,
+    STRING,
+    AtLeast,
+    Between,
+    ConfigDefinition,
+    Entries,
+    OffsetReset,
+    OneOf,
+)
+
+_Config = ConfigDefinition
+
+
+def _of_group(name: str, default: int, least: int, doc: str) -> ConfigDefinition:
+    return ConfigDefinition(name, INT, default, doc, AtLeast(least), server_default=f"group.{name}")
+
+
+SHARE_GROUP_DEFINITIONS = (
+    _of_group("share.session.timeout.ms", 45000, 1, "When a silent member of a share group is removed."),
+    _of_group("share.heartbeat.interval.ms", 5000, 1, "How often a member of a share group sends a heartbeat."),
+    _of_group("share.assignment.interval.ms", 1000, 0, "The least time between two target assignments of a share group."),
+    _of_group("share.record.lock.duration.ms", 30000, 1000, "How long a member of a share group has a record to itself."),
+    _of_group("share.delivery.count.limit", 5, 2, "How often a record is given to a share group."),
+    _of_group("share.partition.max.record.locks", 2000, 100, "The most records of a partition that members have to themselves."),
+    _Config(
+        "share.auto.offset.reset",
+        STRING,
+        "latest",
+        "Where a share group begins in a partition: earliest, latest, or by_duration: and a time before now, such as PT1H.",
+        OffsetReset(),
+        server_default="share.auto.offset.reset",
+    ),
+    _Config(
+        "share.isolation.level",
+        STRING,
+        "read_uncommitted",
+        "Which records a share group reads.",
+        OneOf("read_committed", "read_uncommitted"),
+        server_default="share.isolation.level",
+    ),
+    _Config(
+        "share.renew.acknowledge.enable",
+        BOOLEAN,
+        True,
+        "Whether a member may keep a record for longer.",
+        server_default="share.renew.acknowledge.enable",
+    ),
+)
+
+
+def _ms(name: str, default: int, doc: str) -> ConfigDefinition:
+    return ConfigDefinition(f"group.share.{name}.ms", INT, default, doc, AtLeast(1))
+
+
+def _between(name: str, default: int, low: int, high: int, doc: str) -> ConfigDefinition:
+    return ConfigDefinition(f"group.share.{name}", INT, default, doc, Between(low, high))
+
+
+SHARE_GROUPS = (
+    _ms(
+        "session.timeout",
+        45000,
+        "How long a member of a share group may be silent before it is removed. A group can have its own.",
+    ),
+    _ms("min.session.timeout", 45000, "The shortest session timeout you can set for one share group."),
+    _ms("max.session.timeout", 60000, "The longest session timeout you can set for one share group."),
+    _ms("heartbeat.interval", 5000, "How often a member of a share group sends a heartbeat. A group can have its own."),
+    _ms("min.heartbeat.interval", 5000, "The shortest heartbeat interval you can set for one share group."),
+    _ms("max.heartbeat.interval", 15000, "The longest heartbeat interval you can set for one share group."),
+    _Config(
+        "group.share.assignment.interval.ms",
+        INT,
+        1000,
+        "The least time between two target assignments of a share group. A group can have its own.",
+        AtLeast(0),
+        update_mode=CLUSTER_WIDE,
+    ),
+    _Config(
+        "group.share.min.assignment.interval.ms",
+        INT,
+        0,
+        "The shortest assignment interval you can set for one share group.",
+        AtLeast(0),
+    ),
+    _Config(
+        "group.share.max.assignment.interval.ms",
+        INT,
+        15000,
+        "The longest assignment interval you can set for one share group.",
+        AtLeast(0),
+    ),
+    _between("max.size", 200, 1, 1000, "The most members in one share group."),
+    _Config(
+        "group.share.assignors",
+        LIST,
+        ("simple",),
+        "The assignors of share groups: simple is the only one.",
+        Entries("simple", least=1),
+    ),
+    _Config(
+        "group.share.initialize.retry.interval.ms",
+        INT,
+        30000,
+        "When a share group asks again for the state of a partition, if the share coordinator has not answered.",
+        AtLeast(1),
+        "low",
+        internal=True,
+    ),
+    _between(
+        "record.lock.duration.ms",
+        30000,
+        1000,
+        3600000,
+        "How long a member of a share group has a record to itself. A group can have its own.",
+    ),
+    _between("min.record.lock.duration.ms", 15000, 1000, 30000, "The shortest lock duration you can set for one share group."),
+    _between("max.record.lock.duration.ms", 60000, 30000, 3600000, "The longest lock duration you can set for one share group."),
+    _between("delivery.count.limit", 5, 2, 10, "How often a record is given to a share group. A group can have its own."),
+    _between("min.delivery.count.limit", 2, 2, 5, "The lowest delivery count limit you can set for one share group."),
+    _between("max.delivery.count.limit", 10, 5, 25, "The highest delivery count limit you can set for one share group."),
+    _between(
+        "partition.max.record.locks",
+        2000,
+        100,
+        10000,
+        "The most records of a partition that members of a share group have to themselves. A group can have its own.",
+    ),
+    _between("min.partition.max.record.locks", 100, 100, 2000, "The fewest record locks you can set for one share group."),
+    _between("max.partition.max.record.locks", 4000, 2000, 10000, "The most record locks you can set for one share group."),
+    _Config("group.share.max.share.sessions", INT, 2000, "The most share sessions of the broker.", AtLeast(1)),
+)
