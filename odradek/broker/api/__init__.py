@@ -112,24 +112,12 @@ SERVED: dict[ApiKey, Served] = {
 }
 
 # APIs of group protocols that are not implemented. One module refuses them all.
-REFUSED: frozenset[ApiKey] = frozenset(
-    {
-        ApiKey.SHARE_GROUP_HEARTBEAT,
-        ApiKey.SHARE_GROUP_DESCRIBE,
-        ApiKey.SHARE_FETCH,
-        ApiKey.SHARE_ACKNOWLEDGE,
-        ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS,
-        ApiKey.ALTER_SHARE_GROUP_OFFSETS,
-        ApiKey.DELETE_SHARE_GROUP_OFFSETS,
-        ApiKey.STREAMS_GROUP_HEARTBEAT,
-        ApiKey.STREAMS_GROUP_DESCRIBE,
-    }
-)
+REFUSED: frozenset[ApiKey] = frozenset({ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_DESCRIBE})
 
 
 # Produce requests are often large, and have their own way of handling that.
 NEVER_SLICED: Final = frozenset({ApiKey.PRODUCE})
-WITH_RECORDS: Final = frozenset({ApiKey.FETCH})
+WITH_RECORDS: Final = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH})
 
 
 def module_of(api_key: ApiKey) -> str:

@@ -2,13 +2,15 @@
 
 NON_EMPTY_GROUP and GROUP_ID_NOT_FOUND are errors of one group. A group that is named twice is deleted once.
 
-A group is deleted after everything its shard has written is committed. Kafka waits in the same way, because it deletes a share
-group's state first. So if replicas do not respond, the answer COORDINATOR_NOT_AVAILABLE means that the group still exists.
+The share coordinators drop the states of a share group first (KIP-932). So a group is deleted after everything its shard has
+written is committed, whatever its type, as in Kafka. If replicas do not respond, the answer COORDINATOR_NOT_AVAILABLE means that
+the group still exists.
 """
 
 from functools import partial
 from typing import TYPE_CHECKING
 
+from odradek.broker.coordination.share_group_states import delete_states
 from odradek.broker.large import FEW, Pieces, Repeated
 from odradek.broker.security.acl.rules import GuardedRequest, authorize_each
 from odradek.common.acls import AclOperation, AclResourceType
@@ -22,15 +24,16 @@ from odradek.protocol.message_types.delete_groups import (
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
-    from odradek.broker.api.services import GroupServices
+    from odradek.broker.api.services import GroupDeletionServices
     from odradek.common.context import RequestContext
+    from odradek.coordinator.group.consumer.member import Partitions
     from odradek.coordinator.group.group_shard import GroupShard
 
 pieces = Pieces(("groups_names",), ("results",), FEW, Repeated.ONCE)
 
 
 def handle(
-    services: "GroupServices", _context: "RequestContext", request: DeleteGroupsRequest
+    services: "GroupDeletionServices", _context: "RequestContext", request: DeleteGroupsRequest
 ) -> "DeleteGroupsResponse | Reply[DeleteGroupsResponse]":
     """Ask each group's shard. The Reply completes when all have answered."""
     runtime = services.groups.runtime
@@ -51,15 +54,24 @@ def handle(
         else:
             runtime.write(group_id, partial(_delete, group_id)).when_done(partial(finish, group_id))
 
+    def begin(group_id: str, outcome: "Partitions | KafkaError") -> None:
+        if isinstance(outcome, KafkaError):
+            finish(group_id, outcome)
+        elif not outcome:
+            delete(group_id, None)
+        else:
+            work = delete_states(services.share_persister, group_id, outcome)
+            services.slices.run(work).when_done(partial(delete, group_id))
+
     if not group_ids:
         return DeleteGroupsResponse()
     for group_id in group_ids:
-        runtime.write(group_id, _decide_nothing).when_done(partial(delete, group_id))
+        runtime.write(group_id, partial(_begin, group_id)).when_done(partial(begin, group_id))
     return reply
 
 
-def _decide_nothing(_shard: "GroupShard") -> CoordinatorResult[None]:
-    return CoordinatorResult((), None)
+def _begin(group_id: str, shard: "GroupShard") -> "CoordinatorResult[Partitions]":
+    return shard.begin_share_deletion(group_id)
 
 
 def _delete(group_id: str, shard: "GroupShard") -> CoordinatorResult[DeletableGroupResult]:

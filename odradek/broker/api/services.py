@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.coordination.group_coordinator import GroupCoordinator
     from odradek.broker.coordination.share_coordinator import ShareCoordinator
+    from odradek.broker.coordination.share_group_states import PartitionEnds, ShareStates
     from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
     from odradek.broker.quotas.quota_switch import QuotaSwitch
     from odradek.broker.replica.delayed_fetch import DelayedFetch
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from odradek.broker.replica.partitions import Partitions
     from odradek.broker.replica.replica_moves import ReplicaMoves
     from odradek.broker.security.acl.access import Authorization
+    from odradek.broker.share.share_partition_manager import SharePartitionManager
     from odradek.broker.telemetry.manager import ClientMetricsManager
     from odradek.common.config.broker_config import BrokerConfig
     from odradek.common.logging import LineLimit
@@ -34,7 +36,7 @@ if TYPE_CHECKING:
     from odradek.controller.metadata.delegation_tokens import DelegationTokens
     from odradek.storage.directories.log_manager import LogManager
     from odradek.timing.clock import Clock
-    from odradek.timing.timer import DelayedOperation, Purgatory
+    from odradek.timing.timer import DelayedOperation, Purgatory, Timer
 
 
 class GroupServices(Protocol):
@@ -289,6 +291,18 @@ class FetchServices(PartitionServices, Protocol):
         """Fetches that wait for bytes."""
 
 
+class ShareServices(TopicServices, Protocol):
+    """The share partitions that this broker leads, and the sessions of their groups' members."""
+
+    @property
+    def share_partitions(self) -> SharePartitionManager:
+        """The share groups that fetch here."""
+
+    @property
+    def timer(self) -> Timer:
+        """The broker's timer."""
+
+
 class ProduceServices(PartitionServices, TransactionServices, Protocol):
     """The partitions that a Produce appends to, and the purgatory in which it waits."""
 
@@ -326,6 +340,29 @@ class OffsetFetchServices(GroupServices, TopicServices, Protocol):
 
 class GroupProtocolServices(GroupServices, TopicServices, Protocol):
     """The groups, and whether their newer protocols are on."""
+
+
+class ShareGroupServices(GroupProtocolServices, PartitionServices, Protocol):
+    """Share groups, the share coordinators with their offsets, and the partitions that they read."""
+
+    @property
+    def share_persister(self) -> ShareStates:
+        """The share coordinators of the cluster."""
+
+    @property
+    def partition_ends(self) -> PartitionEnds | None:
+        """Asks other brokers for the ends of partitions; None if there are none."""
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Call back in the next turn of the event loop."""
+
+
+class GroupDeletionServices(SlicedGroupServices, Protocol):
+    """The groups, and the share coordinators with the offsets of share groups."""
+
+    @property
+    def share_persister(self) -> ShareStates:
+        """The share coordinators of the cluster."""
 
 
 class TransactionPartitionServices(TransactionServices, MetadataServices, Protocol):

@@ -61,7 +61,7 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
         return None
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:
-        """Delete the offsets of deleted topics, and drop cached group configs after a change."""
+        """Forget deleted topics, and drop cached group configs after a change."""
         super().publish(delta, image)
         if delta.configs and self._made is not None:
             self._made.forget_configs()
@@ -71,9 +71,11 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
             deleted = {topic.name: topic.topic_id for topic in delta.deleted_topics}
             delete_offsets = self._shards().delete_offsets_of_topics
             self._write_to_all("delete the offsets of deleted topics", lambda shard: delete_offsets(shard.offsets, deleted))
+            topic_ids = frozenset(deleted.values())
+            self._write_to_all("drop deleted topics of share groups", lambda shard: shard.drop_share_topics(topic_ids))
 
     def _note_topics(self, delta: MetadataDelta) -> None:
-        """Have consumer groups look at changed topics again. A shard that is not loaded yet will look when it is."""
+        """Have consumer and share groups look at changed topics again. A shard that is not loaded yet will look when it is."""
         names = [each.topic.name for each in delta.topics.values()] + [topic.name for topic in delta.deleted_topics]
         has_new = any(each.is_new for each in delta.topics.values())
         for partition in self.runtime.partitions():

@@ -16,6 +16,7 @@ from odradek.coordinator.group.group_shard import GroupShard
 from odradek.coordinator.group.offset_commit import end_transaction
 from odradek.coordinator.group.offset_deletion import delete_offsets_of_topics
 from odradek.coordinator.group.offsets import OffsetConfig
+from odradek.coordinator.group.share.groups import ShareGroupConfig, ShareGroupServices
 from odradek.coordinator.runtime.result import decode_group_record
 from odradek.protocol.texts import new_uuid_text
 
@@ -44,11 +45,13 @@ class GroupShards:
         self._group_configs: GroupConfig | None = None
         # For groups with overrides. The name "" has the config of all others.
         self._consumer_configs: dict[str, ConsumerGroupConfig] = {}
+        self._share_configs: dict[str, ShareGroupConfig] = {}
 
     def forget_configs(self) -> None:
         """Read the configs again when they are next needed: they have changed."""
         self._group_configs = None
         self._consumer_configs.clear()
+        self._share_configs.clear()
 
     def make(self, context: ShardContext) -> GroupShard:
         """Create an empty shard."""
@@ -64,6 +67,7 @@ class GroupShards:
                 offsets_retention_check_interval_ms=config["offsets.retention.check.interval.ms"],
             ),
             consumer_services=self._consumer_services,
+            share_services=lambda: ShareGroupServices(topics=ImageTopics(self._services), config_of=self._share_config_of),
         )
 
     def _consumer_services(self) -> ConsumerGroupServices:
@@ -103,6 +107,30 @@ class GroupShards:
             regex_refresh_interval_ms=config["group.consumer.regex.refresh.interval.ms"],
             max_size=config["group.consumer.max.size"],
             migration_policy=MigrationPolicy(config["group.consumer.migration.policy"].lower()),
+        )
+
+    def _share_config_of(self, group_id: str) -> ShareGroupConfig:
+        known = self._share_configs.get(group_id)
+        if known is None:
+            overrides = self._services.controller.image.configs(_GROUP_RESOURCE, group_id)
+            if overrides:
+                known = self._share_configs[group_id] = self._read_share_config(overrides)
+            else:
+                known = self._share_configs.get("") or self._share_configs.setdefault("", self._read_share_config({}))
+        return known
+
+    def _read_share_config(self, overrides: Mapping[str, str]) -> ShareGroupConfig:
+        config = self._services.config
+
+        def own(name: str) -> int:
+            return int(overrides.get(name, config[f"group.{name}"]))
+
+        return ShareGroupConfig(
+            session_timeout_ms=own("share.session.timeout.ms"),
+            heartbeat_interval_ms=own("share.heartbeat.interval.ms"),
+            assignment_interval_ms=own("share.assignment.interval.ms"),
+            initialize_retry_interval_ms=config["group.share.initialize.retry.interval.ms"],
+            max_size=config["group.share.max.size"],
         )
 
     def _group_config(self) -> GroupConfig:
