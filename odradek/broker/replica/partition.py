@@ -50,6 +50,7 @@ class Partition:
         "log",
         "offline_reason",
         "on_high_watermark",
+        "on_shared_change",
         "topic",
         "topic_id",
     )
@@ -76,6 +77,8 @@ class Partition:
         self.high_watermark = 0 if log is None else log.log_end_offset
         # Called when the high watermark has moved: the coordinator that owns this log learns of commits by it.
         self.on_high_watermark: Callable[[], None] | None = None
+        # Called after every change, while share groups read this partition.
+        self.on_shared_change: Callable[[Partition], object] | None = None
         # Completes fetches that wait here, if they have enough.
         self._wake_fetches = wake_fetches
         # The fetches' entries for this partition. Each is told of every change.
@@ -122,6 +125,8 @@ class Partition:
         if follower is not None and follower.on_change is not None:
             follower.on_change()
         self._wake_fetches(self)
+        if self.on_shared_change is not None:
+            self.on_shared_change(self)
 
     def require_log(self) -> "Log":
         """Return the log. KafkaError: KAFKA_STORAGE_ERROR if it is offline."""

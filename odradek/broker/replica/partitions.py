@@ -83,6 +83,11 @@ class Partitions:
         found = self.get(topic, index)
         return found is not None and found.log is not None
 
+    def find_by_id(self, topic_id: "UUID", index: int) -> Partition | KafkaError:
+        """Return the partition of a topic id, or the error to answer if it is not here."""
+        found = self._by_id.get(topic_id, _NONE).get(index)
+        return self.missing(topic_id, index) if found is None else found
+
     def find_fetched(self, asked: "FetchPartition") -> Partition | KafkaError:
         """Return the partition that a fetch names by topic id or name, or the error to answer if it is not here."""
         key = asked.topic_key
