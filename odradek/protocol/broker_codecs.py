@@ -145,6 +145,8 @@ _HEADER_V0: Final = Struct(">ii").pack
 _HEADER_V1: Final = Struct(">iib").pack
 _INT32: Final = Struct(">i").pack
 
+_WITH_RECORDS: Final = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH})
+
 # The coordinators keep this many shared responses.
 _MOST_REMEMBERED: Final = 1024
 
@@ -166,7 +168,7 @@ def response_encoder(api_key: ApiKey, version: int) -> Encoder:
         if encode_in_one is not None:
             return encode_in_one
     write: Write = compile_writer(layout, canonical)
-    carries_records = api_key == ApiKey.FETCH
+    carries_records = api_key in _WITH_RECORDS
 
     def encode(correlation_id: int, response: Any) -> list[Any]:
         chunks: list[Any] = [b""]

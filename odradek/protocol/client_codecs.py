@@ -208,7 +208,7 @@ Buffer = bytes | memoryview
 Decoder = Callable[[Buffer], object]
 
 _CORRELATION_ID_BYTES: Final = 4
-_WITH_RECORDS: Final = frozenset({ApiKey.FETCH, ApiKey.FETCH_SNAPSHOT})
+_WITH_RECORDS: Final = frozenset({ApiKey.FETCH, ApiKey.FETCH_SNAPSHOT, ApiKey.SHARE_FETCH})
 
 
 @cache

@@ -1,7 +1,8 @@
 """Adds the right leader and its address to the answer if a client asked a wrong leader (KIP-951).
 
-A gate behind the handlers of Produce and Fetch. If a partition's error says that its leader or epoch has changed, the partition
-gets the current leader and epoch, and the response gets the leader's address. So the client need not ask for metadata first.
+A gate behind the handlers of Produce, Fetch, ShareFetch and ShareAcknowledge. If a partition's error says that its leader or
+epoch has changed, the partition gets the current leader and epoch, and the response gets the leader's address. So the client need
+not ask for metadata first.
 """
 
 from collections.abc import Sequence
@@ -14,7 +15,7 @@ from odradek.controller.metadata.image import MetadataImage
 from odradek.controller.metadata.topic import Topic
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.message_types import fetch, produce
+from odradek.protocol.message_types import fetch, produce, share_acknowledge, share_fetch
 
 _FIRST_PRODUCE: Final = 10
 _FIRST_FETCH: Final = 16
@@ -39,6 +40,10 @@ class LeaderHints:
                 return self._produce(context, response)
         elif context.api_key == ApiKey.FETCH and context.version >= _FIRST_FETCH and isinstance(response, fetch.FetchResponse):
             return self._fetch(context, response)
+        elif context.api_key == ApiKey.SHARE_FETCH and isinstance(response, share_fetch.ShareFetchResponse):
+            return self._share(context, response, share_fetch)
+        elif context.api_key == ApiKey.SHARE_ACKNOWLEDGE and isinstance(response, share_acknowledge.ShareAcknowledgeResponse):
+            return self._share(context, response, share_acknowledge)
         return response
 
     def _produce(self, context: RequestContext, response: produce.ProduceResponse) -> produce.ProduceResponse:
@@ -62,6 +67,17 @@ class LeaderHints:
         if not leaders:
             return response
         return response._replace(responses=topics, node_endpoints=self._endpoints(context, leaders, fetch.NodeEndpoint))
+
+    def _share(self, context: RequestContext, response: Any, types: Any) -> Any:  # noqa: ANN401  two APIs with equal fields
+        leaders: set[int] = set()
+        topics = []
+        for topic in response.responses:
+            known = self._topic("", topic.topic_id)
+            told = self._with_leaders(known, topic.partitions, "partition_index", types.LeaderIdAndEpoch, leaders)
+            topics.append(topic._replace(partitions=told))
+        if not leaders:
+            return response
+        return response._replace(responses=topics, node_endpoints=self._endpoints(context, leaders, types.NodeEndpoint))
 
     def _topic(self, name: str, topic_id: UUID | None) -> Topic | None:
         return self._image.topics.get(name) or (None if topic_id is None else self._image.topics_by_id.get(topic_id))

@@ -232,8 +232,8 @@ class ConnectionRegistry:
         self.busy_poll: BusyPoll | None = None
         # A check of each new connection, beside the limits: True refuses it.
         self.refuses: Callable[[OpenConnection], bool] | None = None
-        # Called for each lost connection.
-        self.on_lost: Callable[[Session], None] | None = None
+        # Each is called for each lost connection.
+        self.on_lost: list[Callable[[Session], None]] = []
         self.outbox = Outbox()
         self.line_limit = LineLimit(clock)
         self.sasl = SaslCounts()
@@ -322,8 +322,8 @@ class ConnectionRegistry:
         self._by_ip[ip] -= 1
         if not self._by_ip[ip]:
             del self._by_ip[ip]
-        if self.on_lost is not None:
-            self.on_lost(connection.session)
+        for on_lost in self.on_lost:
+            on_lost(connection.session)
 
     def stop_reading(self) -> None:
         """Take no further requests from any connection."""

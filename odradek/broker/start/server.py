@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from odradek.broker.network.connection_registry import ConnectionRegistry
     from odradek.broker.network.gate import Gate
     from odradek.broker.security.acl.access import Authorization
+    from odradek.broker.share.share_partition_manager import SharePartitionManager
     from odradek.broker.start.shared_server import SharedServer
     from odradek.broker.telemetry.manager import ClientMetricsManager
     from odradek.broker.telemetry.received import Push
@@ -269,6 +270,24 @@ class Broker:
         return DelegationTokens(self.config)
 
     @cached_property
+    def share_partitions(self) -> SharePartitionManager:
+        """The share groups that fetch from this broker. Created for the first of their requests."""
+        from odradek.broker.share.persister import NoSharePersister
+        from odradek.broker.share.share_group_configs import ShareGroupConfigs
+        from odradek.broker.share.share_partition_manager import SharePartitionManager
+
+        configs = ShareGroupConfigs(self.config, self.controller.image, self.inspections, self.clock.now_ms)
+        shares = SharePartitionManager(self.partitions, NoSharePersister(), self.timer, configs)
+        if self.connections is not None:
+            self.connections.on_lost.append(shares.sessions.connection_lost)
+        return shares
+
+    @property
+    def share_partitions_so_far(self) -> SharePartitionManager | None:
+        """The share groups that fetch from this broker; None until there is one."""
+        return self.__dict__.get("share_partitions")
+
+    @cached_property
     def telemetry(self) -> ClientMetricsManager:
         """The manager of client metrics. Created for the first client that asks for its subscriptions."""
         from odradek.broker.telemetry.manager import ClientMetricsManager, TelemetrySurroundings
@@ -285,7 +304,7 @@ class Broker:
         self.controller.subscribe(manager, PublishingOrder.BROKER_CONFIGS)
         manager.on_push = self._options.on_client_push
         if self.connections is not None:
-            self.connections.on_lost = manager.lost
+            self.connections.on_lost.append(manager.lost)
         return manager
 
     @property
@@ -315,7 +334,9 @@ class Broker:
     @property
     def purgatories(self) -> tuple[Purgatory[Any], ...]:
         """The purgatories that hold waiting requests."""
-        return self.produce_purgatory, self.fetch_purgatory
+        shares = self.share_partitions_so_far
+        share_purgatories = () if shares is None else (shares.purgatory,)
+        return self.produce_purgatory, self.fetch_purgatory, *share_purgatories
 
     def advertised(self, listener_name: str) -> tuple[str, int]:
         """Return the (host, port) that clients of a listener are told to connect to."""
@@ -366,6 +387,8 @@ class Broker:
         self.groups.close()
         for operation in self.fetch_purgatory.waiting():
             operation.force_complete()
+        if self.share_partitions_so_far is not None:
+            self.share_partitions_so_far.close()
 
     async def finish(self) -> None:
         """Wait for the work in threads, then close. The waiting requests must have been answered."""
