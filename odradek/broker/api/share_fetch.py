@@ -91,7 +91,8 @@ def _open(
     if epoch == INITIAL_EPOCH:
         if acknowledges:
             raise KafkaError(ErrorCode.INVALID_REQUEST, "a first fetch has nothing to acknowledge")
-        sessions.begin(group_id, member_id, wanted, context.session)
+        connection = None if context.session.connection is None else context.session
+        sessions.begin(group_id, member_id, wanted, connection)
         return _Context(wanted)
     session = sessions.advance(group_id, member_id, epoch)
     if epoch == FINAL_EPOCH:

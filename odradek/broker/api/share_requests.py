@@ -9,7 +9,6 @@ from odradek.broker.share.acknowledgement import AcknowledgeType
 from odradek.broker.share.share_sessions import TopicIdPartition
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -20,6 +19,7 @@ if TYPE_CHECKING:
     from odradek.broker.share.share_partition_manager import Outcomes
     from odradek.protocol.message_types.share_acknowledge import ShareAcknowledgeRequest
     from odradek.protocol.message_types.share_fetch import ShareFetchRequest
+    from odradek.timing.reply import Reply
 
     ShareRequest: TypeAlias = ShareFetchRequest | ShareAcknowledgeRequest
 
@@ -112,11 +112,9 @@ def acknowledge(
         else:
             empty[name] = None
     if not wanted:
-        reply: Reply[Outcomes] = Reply()
-        reply.complete(refused)
-        return reply
-    acknowledged = services.share_partitions.acknowledge(request.group_id or "", request.member_id or "", wanted)
-    return acknowledged.then(lambda outcomes: outcomes | refused | empty)
+        # As in Kafka, partitions without acknowledgements are then not named.
+        empty = {}
+    return services.share_partitions.acknowledge(request.group_id or "", request.member_id or "", wanted, refused | empty)
 
 
 def _make_sense(batches: Sequence[AcknowledgementBatch], may_renew: bool, is_renewal: bool) -> bool:

@@ -146,12 +146,15 @@ class SharePartitionManager:
     # -------------------------------------------------------------------------------------------------- acknowledgements
 
     def acknowledge(
-        self, group_id: str, member_id: str, batches: Mapping[TopicIdPartition, Sequence[AcknowledgementBatch]]
+        self,
+        group_id: str,
+        member_id: str,
+        batches: Mapping[TopicIdPartition, Sequence[AcknowledgementBatch]],
+        settled: Outcomes,
     ) -> Reply[Outcomes]:
-        """Acknowledge records of a member."""
-        return self._gather(
-            group_id, {name: partial(_acknowledge, member_id, of_partition) for name, of_partition in batches.items()}
-        )
+        """Acknowledge records of a member. ``settled`` are outcomes of other partitions, for the reply."""
+        changes = {name: partial(_acknowledge, member_id, of_partition) for name, of_partition in batches.items()}
+        return self._gather(group_id, changes, settled)
 
     def release_session(self, group_id: str, member_id: str) -> None:
         """End a member's session, and release its records."""
@@ -162,12 +165,15 @@ class SharePartitionManager:
 
     def _release(self, session: ShareSession) -> None:
         release = partial(_release, session.key.member_id)
-        self._gather(session.key.group_id, dict.fromkeys(session.partitions, release))
+        self._gather(session.key.group_id, dict.fromkeys(session.partitions, release), {})
 
     def _gather(
-        self, group_id: str, changes: Mapping[TopicIdPartition, Callable[[SharePartition], Reply[KafkaError | None]]]
+        self,
+        group_id: str,
+        changes: Mapping[TopicIdPartition, Callable[[SharePartition], Reply[KafkaError | None]]],
+        settled: Outcomes,
     ) -> Reply[Outcomes]:
-        """Change share partitions. The reply has the outcomes once all are known."""
+        """Change share partitions. The reply has the outcomes once all are known, and those that are ``settled``."""
         reply: Reply[Outcomes] = Reply()
         outcomes: Outcomes = {}
 
@@ -176,10 +182,10 @@ class SharePartitionManager:
                 self._remove(shared)
             outcomes[name] = error
             if len(outcomes) == len(changes):
-                reply.complete(outcomes)
+                reply.complete(outcomes | settled)
 
         if not changes:
-            reply.complete(outcomes)
+            reply.complete(settled)
         for name, change in changes.items():
             shared = self.get(group_id, name)
             if shared is None:

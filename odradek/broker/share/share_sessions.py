@@ -44,7 +44,7 @@ def next_epoch(epoch: int) -> int:
 
 
 class ShareSession:
-    """One member's session. ``connection`` identifies the connection that has begun it."""
+    """One member's session. ``connection`` identifies the connection that has begun it; None for callers in process."""
 
     __slots__ = ("connection", "epoch", "key", "partitions")
 
@@ -118,7 +118,8 @@ class ShareSessionCache:
         if len(self._sessions) >= self._most():
             raise KafkaError(ErrorCode.SHARE_SESSION_LIMIT_REACHED, f"there are {len(self._sessions)} share sessions")
         session = self._sessions[key] = ShareSession(key, partitions, connection)
-        self._by_connection[connection] = key
+        if connection is not None:
+            self._by_connection[connection] = key
         self._group_sizes[group_id] = self._group_sizes.get(group_id, 0) + 1
         return session
 
