@@ -104,8 +104,9 @@ SHARE_GROUPS = (
         "group.share.assignors",
         LIST,
         ("simple",),
-        "The assignors of share groups: simple is the only one.",
+        "The assignors of share groups.",
         Entries("simple", least=1),
+        unused_reason="simple is the only one",
     ),
     _Config(
         "group.share.initialize.retry.interval.ms",

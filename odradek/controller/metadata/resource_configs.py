@@ -32,11 +32,11 @@ def check_group(config: BrokerConfig, group: str, wanted: Mapping[str, str]) -> 
             parse(GROUP_CONFIGS[name], text)
         except InvalidConfig as error:
             _refuse_group(str(error))
-    for name, (lowest, highest) in _LIMITED.items():
-        if name in wanted and int(wanted[name]) < config[lowest]:
-            _refuse_group(f"{name} is less than {lowest}, which is {config[lowest]}")
-        if name in wanted and int(wanted[name]) > config[highest]:
-            _refuse_group(f"{name} is more than {highest}, which is {config[highest]}")
+    for name, (lowest, highest) in _limits(config).items():
+        if name in wanted and int(wanted[name]) < lowest:
+            _refuse_group(f"{name} is less than {_limit(name, 'min')}, which is {lowest}")
+        if name in wanted and int(wanted[name]) > highest:
+            _refuse_group(f"{name} is more than {_limit(name, 'max')}, which is {highest}")
     for kind in ("consumer", "share"):
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
         session_ms = int(wanted.get(session, config[f"group.{session}"]))
@@ -44,26 +44,52 @@ def check_group(config: BrokerConfig, group: str, wanted: Mapping[str, str]) -> 
             _refuse_group(f"{session} must be longer than {heartbeat}")
 
 
-def _limits(name: str) -> tuple[str, str]:
-    kind, rest = name.split(".", 1)
-    return f"group.{kind}.min.{rest}", f"group.{kind}.max.{rest}"
+def _limits(config: BrokerConfig) -> dict[str, tuple[int, int]]:
+    """Return the lowest and the highest value of the configs that have limits among the broker's."""
+    return {
+        "consumer.session.timeout.ms": (
+            config["group.consumer.min.session.timeout.ms"],
+            config["group.consumer.max.session.timeout.ms"],
+        ),
+        "consumer.heartbeat.interval.ms": (
+            config["group.consumer.min.heartbeat.interval.ms"],
+            config["group.consumer.max.heartbeat.interval.ms"],
+        ),
+        "consumer.assignment.interval.ms": (
+            config["group.consumer.min.assignment.interval.ms"],
+            config["group.consumer.max.assignment.interval.ms"],
+        ),
+        "share.session.timeout.ms": (
+            config["group.share.min.session.timeout.ms"],
+            config["group.share.max.session.timeout.ms"],
+        ),
+        "share.heartbeat.interval.ms": (
+            config["group.share.min.heartbeat.interval.ms"],
+            config["group.share.max.heartbeat.interval.ms"],
+        ),
+        "share.assignment.interval.ms": (
+            config["group.share.min.assignment.interval.ms"],
+            config["group.share.max.assignment.interval.ms"],
+        ),
+        "share.record.lock.duration.ms": (
+            config["group.share.min.record.lock.duration.ms"],
+            config["group.share.max.record.lock.duration.ms"],
+        ),
+        "share.delivery.count.limit": (
+            config["group.share.min.delivery.count.limit"],
+            config["group.share.max.delivery.count.limit"],
+        ),
+        "share.partition.max.record.locks": (
+            config["group.share.min.partition.max.record.locks"],
+            config["group.share.max.partition.max.record.locks"],
+        ),
+    }
 
 
-# The configs with limits among the broker's, and the names of the lowest and the highest.
-_LIMITED: Final = {
-    name: _limits(name)
-    for name in (
-        "consumer.session.timeout.ms",
-        "consumer.heartbeat.interval.ms",
-        "consumer.assignment.interval.ms",
-        "share.session.timeout.ms",
-        "share.heartbeat.interval.ms",
-        "share.assignment.interval.ms",
-        "share.record.lock.duration.ms",
-        "share.delivery.count.limit",
-        "share.partition.max.record.locks",
-    )
-}
+def _limit(name: str, which: str) -> str:
+    """Return the name of the broker's limit for a config: ``group.share.min.session.timeout.ms``, for example."""
+    kind, _, rest = name.partition(".")
+    return f"group.{kind}.{which}.{rest}"
 
 
 def _refuse_group(reason: str) -> NoReturn:

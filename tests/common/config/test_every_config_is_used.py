@@ -1,8 +1,8 @@
 """Every config of the table is read by the product, or its row says why it has no use.
 
-A config of the broker is used by code that looks it up by its name, or by a topic config that falls back to it and is used. A
-config of a topic is used by code that looks it up, or that reads its attribute of ``LogConfig``. The table itself, and the
-modules that only check or tell configs, do not count.
+A config of the broker is used by code that looks it up by its name, or by a config of a topic or a group that falls back to it
+and is used. A config of a topic is used by code that looks it up, or that reads its attribute of ``LogConfig``. The table itself,
+and the modules that only check or tell configs, do not count.
 """
 
 import ast
@@ -55,7 +55,11 @@ def is_topic_config_read(name):
 
 def is_broker_config_read(name):
     names, _ = read_by_the_product()
-    return name in names or any(row.server_default == name and is_topic_config_read(row.name) for row in TOPIC_CONFIGS.values())
+    return (
+        name in names
+        or any(row.server_default == name and is_topic_config_read(row.name) for row in TOPIC_CONFIGS.values())
+        or any(row.server_default == name and row.name in names for row in GROUP_DEFINITIONS)
+    )
 
 
 @each_case("row", BROKER_CONFIGS.values(), ids=lambda row: row.name)
