@@ -14,6 +14,8 @@ from odradek.coordinator.group.classic.states import LATENCY_BOUNDS_MS, GroupSta
 from odradek.coordinator.group.consumer.explanations import MoveReason
 from odradek.coordinator.group.consumer.group import GROUP_TYPE as CONSUMER
 from odradek.coordinator.group.consumer.member import ConsumerGroupState
+from odradek.coordinator.group.share.group import GROUP_TYPE as SHARE
+from odradek.coordinator.group.share.member import ShareGroupState
 from odradek.coordinator.runtime.environment import RuntimeCounters
 from odradek.coordinator.runtime.states import ShardState
 
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
     from odradek.broker.metrics.definitions import MeteredBroker, Reading
     from odradek.coordinator.group.consumer.groups import ConsumerGroups
     from odradek.coordinator.group.group_shard import GroupShard
+    from odradek.coordinator.group.share.groups import ShareGroups
 
 _MANAGER = "kafka.coordinator.group:type=GroupMetadataManager"
 _COORDINATOR = "kafka.server:type=group-coordinator-metrics"
@@ -83,6 +86,13 @@ EPOCHS_RAISED = _coordinator(
     "consumer-group-rebalance-count",
     "Rebalances of groups of the consumer protocol, counted as increases of a group's epoch.",
 )
+SHARE_GROUPS = _coordinator("share_group_count", Kind.GAUGE, "share-group-count", "Share groups, by state.", "state")
+SHARE_EPOCHS_RAISED = _coordinator(
+    "share_group_rebalance",
+    Kind.COUNTER,
+    "share-group-rebalance-count",
+    "Rebalances of share groups, counted as increases of a group's epoch.",
+)
 MOVES = _own("group_partition_moves", Kind.COUNTER, "Partitions moved by target assignments, by reason.", "reason")
 KEPT = _own(
     "group_moved_partition_kept_ms",
@@ -137,7 +147,7 @@ def _shards(broker: MeteredBroker) -> list[GroupShard]:
 
 def _read_groups(broker: MeteredBroker) -> Iterator[Reading]:
     shards = _shards(broker)
-    protocols = Counter({CLASSIC: 0, CONSUMER: 0})
+    protocols = Counter({CLASSIC: 0, CONSUMER: 0, SHARE: 0})
     states: Counter[str] = Counter()
     members = 0
     for shard in shards:
@@ -155,6 +165,7 @@ def _read_groups(broker: MeteredBroker) -> Iterator[Reading]:
     yield WAITING, [(("join",), sum(joins for joins, _ in held)), (("sync",), sum(syncs for _, syncs in held))]
     yield from _read_rebalances(broker, shards)
     yield from _read_explanations(shards)
+    yield from _read_shares(shards)
 
 
 def _read_rebalances(broker: MeteredBroker, shards: list[GroupShard]) -> Iterator[Reading]:
@@ -168,7 +179,7 @@ def _read_rebalances(broker: MeteredBroker, shards: list[GroupShard]) -> Iterato
     yield REBALANCE_LATENCY_MAX, [((), max((c.latency_max_ms for c in counters), default=0.0))]
     ends_ms = [c.last_rebalance_ms for c in counters if c.last_rebalance_ms is not None]
     yield LAST_REBALANCE, [((), broker.clock.monotonic_ms() - max(ends_ms))] if ends_ms else []
-    made = _consumer_groups(shards)
+    made: list[ConsumerGroups | ShareGroups] = [*_consumer_groups(shards), *_share_groups(shards)]
     yield HEARTBEATS, [((), sum(c.heartbeats for c in counters) + sum(each.heartbeats for each in made))]
     expired = sum(c.sessions_expired for c in counters) + sum(each.sessions_expired for each in made)
     yield SESSIONS_EXPIRED, [((), expired)]
@@ -177,6 +188,17 @@ def _read_rebalances(broker: MeteredBroker, shards: list[GroupShard]) -> Iterato
 
 def _consumer_groups(shards: list[GroupShard]) -> list[ConsumerGroups]:
     return [consumer for shard in shards if (consumer := shard.consumer_if_made) is not None]
+
+
+def _share_groups(shards: list[GroupShard]) -> list[ShareGroups]:
+    return [share for shard in shards if (share := shard.share_if_made) is not None]
+
+
+def _read_shares(shards: list[GroupShard]) -> Iterator[Reading]:
+    made = _share_groups(shards)
+    states = Counter(group.state for share in made for group in share.each())
+    yield SHARE_GROUPS, [((state.value.lower(),), states[state.value]) for state in ShareGroupState]
+    yield SHARE_EPOCHS_RAISED, [((), sum(each.epochs_raised for each in made))]
 
 
 def _read_explanations(shards: list[GroupShard]) -> Iterator[Reading]:
@@ -235,6 +257,8 @@ GROUP_SECTION = Section(
         LAST_REBALANCE,
         CONSUMER_GROUPS,
         EPOCHS_RAISED,
+        SHARE_GROUPS,
+        SHARE_EPOCHS_RAISED,
         MOVES,
         KEPT,
         KEPT_MAX,
