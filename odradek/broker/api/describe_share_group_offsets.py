@@ -4,7 +4,7 @@ The share coordinators have the offsets. A partition without a state has offset 
 from the start offset to the end of the partition that are not acknowledged or archived; -1 if it is not known. If share groups
 are off, each group is UNSUPPORTED_VERSION.
 
-Deliberate gap: the lag of a partition that another broker leads is NOT_LEADER_OR_FOLLOWER.
+Deliberate gap: none.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -109,13 +109,16 @@ def _missing(topic_name: str, indexes: "Sequence[int]") -> DescribeShareGroupOff
 
 
 def _end_offset(services: "ShareGroupServices", topic: str, index: int) -> "Reply[int | KafkaError]":
-    """Return the offset that the next committed record of a partition will have."""
+    """Return the offset that the next committed record of a partition will have, if need be from another broker."""
+    others = services.partition_ends
     reply: Reply[int | KafkaError] = Reply()
     try:
         partition = services.partitions.require(topic, index)
         partition.require_leader_log()
         reply.complete(partition.high_watermark)
     except KafkaError as error:
+        if others is not None:
+            return others.latest(topic, index)
         reply.complete(error)
     return reply
 

@@ -1,4 +1,4 @@
-"""The APIs of share and streams groups (KIP-932, KIP-1071): all are answered UNSUPPORTED_VERSION.
+"""The APIs of share partitions and streams groups (KIP-932, KIP-1071): all are answered UNSUPPORTED_VERSION.
 
 Apache Kafka answers the same when the features share.version and streams.version are off. Like Kafka, ApiVersions lists these
 APIs all the same. If they were missing, a client such as librdkafka might wait for ever for a broker that has them; a refused
@@ -8,21 +8,16 @@ client tells its user at once. The error is set for each group in the request, o
 from typing import TYPE_CHECKING
 
 from odradek.broker.security.acl.rules import allow_all
-from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.error_answers import error_answer
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from odradek.common.context import RequestContext
 
-# Only the APIs that change a share group's offsets have an error message as well as the code.
-_WITH_MESSAGE = (ApiKey.ALTER_SHARE_GROUP_OFFSETS, ApiKey.DELETE_SHARE_GROUP_OFFSETS)
-
 
 def handle(_services: object, context: "RequestContext", request: object) -> object:
     """Refuse ``request``, whose API is in ``REFUSED``."""
-    reason = "The version of API is not supported." if context.api_key in _WITH_MESSAGE else None
-    return error_answer(context.api_key, request, ErrorCode.UNSUPPORTED_VERSION, reason)
+    return error_answer(context.api_key, request, ErrorCode.UNSUPPORTED_VERSION)
 
 
 # No authorization: the APIs are refused to every client.

@@ -15,8 +15,10 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
+from odradek.broker.cluster.dead_letter_peers import DeadLetterPeers
 from odradek.broker.cluster.followed_metadata import FollowedMetadata
 from odradek.broker.cluster.leader_hints import LeaderHints
+from odradek.broker.cluster.partition_ends import PartitionEnds
 from odradek.broker.cluster.peers import TransactionPeers
 from odradek.broker.cluster.share_peers import ShareStatePeers
 from odradek.broker.replica.controller_requests import AlterPartitions, DirectoryAssignments
@@ -134,6 +136,16 @@ class ClusterMember:
             retry_backoff_ms=config["add.partitions.to.txn.retry.backoff.ms"],
             max_retry_ms=config["add.partitions.to.txn.retry.backoff.max.ms"],
         )
+        self.partition_ends = PartitionEnds(
+            self.image,
+            connect,
+            timer,
+            random,
+            node_id=node_id,
+            address_of=self._view.address_of,
+            call_soon=broker.call_soon,
+            request_timeout_ms=config["request.timeout.ms"],
+        )
         self.share_peers = ShareStatePeers(
             connect,
             timer,
@@ -143,6 +155,7 @@ class ClusterMember:
             call_soon=broker.call_soon,
             request_timeout_ms=config["request.timeout.ms"],
         )
+        self.dead_letter_peers = DeadLetterPeers(self.share_peers.client_of)
         self.roles = ReplicatedRoles(
             self._view,
             self._fetchers,
@@ -231,10 +244,11 @@ class ClusterMember:
         for task in self._tasks:
             task.cancel()
         for part in (
-            *(self.peers, self.share_peers, self._source.link, self._forwarding, self._blocks),
+            *(self.peers, self.share_peers, self.dead_letter_peers, self._source.link, self._forwarding, self._blocks),
             *(self._alter_partitions, self._assignments),
         ):
             part.close()
+        self.partition_ends.close()
         self._fetchers.end()
 
     def _epoch(self) -> int:

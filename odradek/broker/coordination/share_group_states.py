@@ -42,6 +42,13 @@ class ShareStates(Protocol):
         """Read the state of a share partition, without its batches."""
 
 
+class PartitionEnds(Protocol):
+    """The ends of partitions on other brokers."""
+
+    def latest(self, topic: str, partition: int) -> Reply[int | KafkaError]:
+        """Return the offset of the next committed record."""
+
+
 def initialize(states: ShareStates, group_id: str, asked: SharePartitionStates) -> Generator[Reply[Any], Any, Errors]:
     """Have the states initialized. Return the partitions that failed."""
     replies = {

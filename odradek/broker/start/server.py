@@ -148,10 +148,11 @@ class Broker:
         # The authorizer; None if there is none.
         self.authorization: Authorization | None = authorization(config, self.clock)
         self.credentials = NodeCredentials(self)
-        services = self._make_coordinator_services()
-        self.groups = GroupCoordinator(services)
-        self.transactions = TransactionCoordinator(services, self.groups.write_marker, self.member.peers)
-        self.shares = ShareCoordinator(services)
+        self._coordinator_services = self._make_coordinator_services()
+        self.groups = GroupCoordinator(self._coordinator_services)
+        self.transactions = TransactionCoordinator(self._coordinator_services, self.groups.write_marker, self.member.peers)
+        self.shares = ShareCoordinator(self._coordinator_services)
+        self.partition_ends = self.member.partition_ends
         large = LargeRequests(self.slices, self.response_memory, pieces_of, NEVER_SLICED, WITH_RECORDS, has_unbounded_response)
         self.dispatcher = Dispatcher(self, self.clock, SERVED, self._handlers(), large=large)
         self.quotas = self._add_gates()
@@ -272,12 +273,24 @@ class Broker:
     @cached_property
     def share_partitions(self) -> SharePartitionManager:
         """The share groups that fetch from this broker. Created for the first of their requests."""
-        from odradek.broker.share.persister import NoSharePersister
+        from odradek.broker.share.dead_letter_queue import TOPIC_CONFIGS, DeadLetterServices, ShareGroupDeadLetterQueue
         from odradek.broker.share.share_group_configs import ShareGroupConfigs
         from odradek.broker.share.share_partition_manager import SharePartitionManager
 
         configs = ShareGroupConfigs(self.config, self.controller.image, self.inspections, self.clock.now_ms)
-        shares = SharePartitionManager(self.partitions, NoSharePersister(), self.timer, configs)
+        letters = DeadLetterServices(
+            node_id=self.node_id,
+            partitions=self.partitions,
+            image=self.controller.image,
+            produce_purgatory=self.produce_purgatory,
+            timer=self.timer,
+            random=self.random,
+            create_topics=partial(self.controller.auto_create, configs=TOPIC_CONFIGS),
+            others=self.member.dead_letter_peers,
+        )
+        queue = ShareGroupDeadLetterQueue(letters, configs)
+        shares = SharePartitionManager(self.partitions, self.share_persister, self.timer, configs, dead_letters=queue)
+        self.controller.subscribe(shares, PublishingOrder.BROKER_CONFIGS)
         if self.connections is not None:
             self.connections.on_lost.append(shares.sessions.connection_lost)
         return shares

@@ -43,10 +43,12 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
     from uuid import UUID
 
+    from odradek.broker.coordination.share_group_states import PartitionEnds
     from odradek.broker.coordination.share_persister import OtherShareCoordinators
     from odradek.broker.coordination.transaction_coordinator import OtherBrokers
     from odradek.broker.network.gate import Gate
     from odradek.broker.replica.delayed_fetch import DelayedFetch
+    from odradek.broker.share.dead_letter_queue import OtherLeaders
     from odradek.broker.start.shared_server import SharedServer
     from odradek.common.config.broker_config import BrokerConfig
     from odradek.common.config.listener_config import Endpoint
@@ -103,8 +105,16 @@ class Membership(Protocol):
         """The other brokers; None if there are none."""
 
     @property
+    def partition_ends(self) -> PartitionEnds | None:
+        """Asks other brokers for the ends of partitions; None if there are none."""
+
+    @property
     def share_peers(self) -> OtherShareCoordinators | None:
         """The share coordinators on other brokers; None if there are none."""
+
+    @property
+    def dead_letter_peers(self) -> OtherLeaders | None:
+        """The leaders of dead-letter topics on other brokers; None if there are none."""
 
     @property
     def directory_failed(self) -> Callable[[UUID], None]:
@@ -274,7 +284,9 @@ class OwnCluster:
 
     gates = ()
     peers = None
+    partition_ends = None
     share_peers = None
+    dead_letter_peers = None
 
     def __init__(self, shared: SharedServer, locked: LockedDirectories, endpoints: Mapping[str, Endpoint]) -> None:
         """Open the metadata log, and register the broker. Raises MetadataUnreadable, LogCorrupt, OSError, KafkaError."""

@@ -41,8 +41,17 @@ class ShareNode(Node):
         super().__init__(broker)
         self.states = broker.core.share_persister = MemoryStates()
 
-    async def turn_on(self, level=1):
-        update = FeatureUpdateKey(feature="share.version", max_version_level=level, upgrade_type=1)
+    async def turn_on(self):
+        """Serve share groups, if that is not the default."""
+        if not self.core.controller.image.features.get("share.version"):
+            await self._set_level(1, 1)
+
+    async def turn_off(self):
+        if self.core.controller.image.features.get("share.version"):
+            await self._set_level(0, 2)
+
+    async def _set_level(self, level, upgrade_type):
+        update = FeatureUpdateKey(feature="share.version", max_version_level=level, upgrade_type=upgrade_type)
         response = await self.ask(ApiKey.UPDATE_FEATURES, UpdateFeaturesRequest(feature_updates=[update]))
         assert response.error_code == ErrorCode.NONE
 

@@ -8,11 +8,10 @@ from odradek.protocol.errors import ErrorCode
 from tests.broker.api.bed import ask, make_broker
 
 UNSUPPORTED = ErrorCode.UNSUPPORTED_VERSION
-DESCRIBING = [ApiKey.SHARE_GROUP_DESCRIBE, ApiKey.STREAMS_GROUP_DESCRIBE]
-WITH_GROUPS = [*DESCRIBING, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS]
+DESCRIBING = [ApiKey.STREAMS_GROUP_DESCRIBE]
 
 
-@pytest.mark.parametrize("api_key", sorted(REFUSED - set(WITH_GROUPS)))
+@pytest.mark.parametrize("api_key", sorted(REFUSED - set(DESCRIBING)))
 def test_a_request_is_refused_with_a_code_and_nothing_is_kept_of_it(api_key):
     broker = make_broker("t")
     assert ask(broker, api_key, group_id="g").error_code == UNSUPPORTED
@@ -28,17 +27,6 @@ def test_each_group_to_describe_is_refused(api_key):
     ]
 
 
-def test_each_share_group_whose_offsets_are_asked_for_is_refused():
-    broker = make_broker("t")
-    asked = ask(broker, ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, groups=[share_group("g"), share_group("h")]).groups
-    assert [(group.group_id, group.error_code) for group in asked] == [("g", UNSUPPORTED), ("h", UNSUPPORTED)]
-
-
-@pytest.mark.parametrize("api_key", [ApiKey.ALTER_SHARE_GROUP_OFFSETS, ApiKey.DELETE_SHARE_GROUP_OFFSETS])
-def test_a_change_of_a_share_groups_offsets_is_refused_with_kafkas_words(api_key):
-    assert ask(make_broker("t"), api_key, group_id="g").error_message == "The version of API is not supported."
-
-
 def test_a_refused_member_of_a_streams_group_is_told_nothing_of_tasks():
     told = ask(make_broker("t"), ApiKey.STREAMS_GROUP_HEARTBEAT, group_id="g")
     assert (told.active_tasks, told.standby_tasks, told.warmup_tasks, told.partitions_by_user_endpoint) == (None,) * 4
@@ -50,9 +38,3 @@ def test_the_feature_of_streams_groups_is_not_finalized():
 
 
 SOFTWARE = {"client_software_name": "test", "client_software_version": "1"}
-
-
-def share_group(group_id):
-    from odradek.protocol.message_types.describe_share_group_offsets import DescribeShareGroupOffsetsRequestGroup
-
-    return DescribeShareGroupOffsetsRequestGroup(group_id=group_id)

@@ -27,6 +27,7 @@ def partitions(response):
 async def test_everything_is_refused_while_the_feature_is_off():
     async with new_share_broker() as broker:
         node = ShareNode(broker)
+        await node.turn_off()
         assert (await node.beat()).error_code == GONE
         (group,) = (await ask(node, ApiKey.SHARE_GROUP_DESCRIBE, group_ids=["g"])).groups
         assert group.error_code == GONE

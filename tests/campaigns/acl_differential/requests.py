@@ -217,5 +217,14 @@ _MAKERS: Final[dict[ApiKey, tuple[int, int, Callable[[ApiKey, int, Random], Make
     K.CONSUMER_GROUP_DESCRIBE: (0, 1, strings("group_ids", (*GROUPS, "none"))),
     K.LIST_CONFIG_RESOURCES: (1, 1, plain()),
     K.DESCRIBE_TOPIC_PARTITIONS: (0, 0, by_names("topics", "name")),
+    K.SHARE_GROUP_HEARTBEAT: (1, 1, of_one(group_id=_GROUP, member_id="m", member_epoch=5, subscribed_topic_names=["ta"])),
+    K.SHARE_GROUP_DESCRIBE: (1, 1, strings("group_ids", (*GROUPS, "none"))),
+    K.DESCRIBE_SHARE_GROUP_OFFSETS: (
+        0,
+        1,
+        plain(groups=[{"group_id": each, "topics": [{"topic_name": "ta", "partitions": [0]}]} for each in GROUPS]),
+    ),
+    K.ALTER_SHARE_GROUP_OFFSETS: (0, 0, by_names("topics", "topic_name", group_id=_GROUP, partitions=[{}])),
+    K.DELETE_SHARE_GROUP_OFFSETS: (0, 0, by_names("topics", "topic_name", group_id=_GROUP)),
 }
 MADE: Final = frozenset(_MAKERS)

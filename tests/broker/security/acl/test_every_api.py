@@ -205,6 +205,30 @@ CASES = [
     (K.CONSUMER_GROUP_DESCRIBE, None, {"group_ids": ["g"]}, GROUP, ["DESCRIBE GROUP g"]),
     (K.LIST_CONFIG_RESOURCES, None, {}, CLUSTER, [f"DESCRIBE_CONFIGS {ALL_OF_CLUSTER}"]),
     (K.DESCRIBE_TOPIC_PARTITIONS, None, {"topics": [{"name": "t"}]}, TOPIC, ["DESCRIBE TOPIC t"]),
+    (
+        K.SHARE_GROUP_HEARTBEAT,
+        None,
+        {"group_id": "g", "member_id": "m", "subscribed_topic_names": ["t"]},
+        GROUP,
+        ["READ GROUP g", "DESCRIBE TOPIC t"],
+    ),
+    (K.SHARE_GROUP_DESCRIBE, None, {"group_ids": ["g"]}, GROUP, ["DESCRIBE GROUP g"]),
+    (
+        K.DESCRIBE_SHARE_GROUP_OFFSETS,
+        None,
+        {"groups": [{"group_id": "g", "topics": [{"topic_name": "t", "partitions": [0]}]}]},
+        GROUP,
+        ["DESCRIBE GROUP g", "DESCRIBE TOPIC t"],
+    ),
+    (
+        K.ALTER_SHARE_GROUP_OFFSETS,
+        None,
+        {"group_id": "g", "topics": [{"topic_name": "t", "partitions": [{}]}]},
+        GROUP,
+        ["READ GROUP g", "READ TOPIC t"],
+    ),
+    # The answer for a missing group comes before those for the topics.
+    (K.DELETE_SHARE_GROUP_OFFSETS, None, {"group_id": "g", "topics": [{"topic_name": "t"}]}, GROUP, ["DELETE GROUP g"]),
 ]
 # What these tell is what the client may know; they refuse nobody.
 LEAVING_OUT = {K.LIST_GROUPS, K.LIST_TRANSACTIONS, K.DESCRIBE_CLUSTER, K.DESCRIBE_DELEGATION_TOKEN}
