@@ -1,13 +1,19 @@
-"""A group as any broker describes it: its state, its members with their assignments, and its committed offsets.
+"""A group as any broker describes it: its state, its members with their assignments, and its offsets.
 
 DescribeGroups describes classic groups. The assignments of their members are bytes in the clients' own consumer protocol.
-ConsumerGroupDescribe describes groups of the newer protocol (KIP-848), if the broker serves it.
+ConsumerGroupDescribe describes groups of the newer protocol (KIP-848), ShareGroupDescribe share groups (KIP-932), if the broker
+serves them. Share groups have start offsets instead of committed ones.
 """
 
 from dataclasses import dataclass, field
 
 from odradek.cli.cluster import Cluster, Connection, Refused, check, patiently
-from odradek.client.admin_apis import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS
+from odradek.client.admin_apis import (
+    CONSUMER_GROUP_DESCRIBE,
+    DESCRIBE_GROUPS,
+    DESCRIBE_SHARE_GROUP_OFFSETS,
+    SHARE_GROUP_DESCRIBE,
+)
 from odradek.client.apis import LATEST_TIMESTAMP, OFFSET_FETCH
 from odradek.client.known_cluster import Node, Partition
 from odradek.protocol.coordinator_records.consumer_protocol import assigned_partitions, subscribed_topics
@@ -15,9 +21,15 @@ from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.protocol.message_types.consumer_group_describe import ConsumerGroupDescribeRequest
 from odradek.protocol.message_types.describe_groups import DescribedGroup as DescribedClassicGroup
 from odradek.protocol.message_types.describe_groups import DescribedGroupMember, DescribeGroupsRequest
+from odradek.protocol.message_types.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+)
 from odradek.protocol.message_types.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from odradek.protocol.message_types.share_group_describe import ShareGroupDescribeRequest
 
 _CONSUMER = "consumer"
+SHARE = "share"
 _DEAD = "Dead"
 
 
@@ -35,7 +47,10 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class DescribedGroup:
-    """A group. ``group_type`` is ``classic`` or ``consumer``; ``protocol`` is the assignor that its members agreed on."""
+    """A group. ``group_type`` is ``classic``, ``consumer`` or ``share``; ``protocol`` is the assignor that its members agreed on.
+
+    A share group's ``offsets`` are its start offsets; only such a group has ``lags``.
+    """
 
     group: str
     state: str
@@ -45,16 +60,16 @@ class DescribedGroup:
     coordinator: Node
     members: list[Member]
     offsets: dict[Partition, int] = field(default_factory=dict)
+    lags: dict[Partition, int] = field(default_factory=dict)
 
 
 def describe_group(cluster: Cluster, group: str) -> DescribedGroup:
-    """Return the group and its committed offsets. Raises Refused; with GROUP_ID_NOT_FOUND if the group does not exist."""
+    """Return the group and its offsets. Raises Refused; with GROUP_ID_NOT_FOUND if the group does not exist."""
     return patiently(lambda: _describe(cluster, group))
 
 
 def _describe(cluster: Cluster, group: str) -> DescribedGroup:
     connection, node = cluster.coordinator(group)
-    offsets = fetch_offsets(connection, group)
     request = DescribeGroupsRequest(groups=[group])
     described = connection.call(DESCRIBE_GROUPS, request).groups[0]
     is_unknown = described.error_code == ErrorCode.GROUP_ID_NOT_FOUND
@@ -62,9 +77,14 @@ def _describe(cluster: Cluster, group: str) -> DescribedGroup:
         check(group, described.error_code, described.error_message)
     if is_unknown or described.group_state == _DEAD:
         # The group does not exist, or it is not a classic one.
+        found = None
         if connection.serves(CONSUMER_GROUP_DESCRIBE):
-            return _describe_consumer_group(connection, group, node, offsets)
-        raise Refused(group, ErrorCode.GROUP_ID_NOT_FOUND)
+            found = _describe_consumer_group(connection, group, node)
+        if found is None and connection.serves(SHARE_GROUP_DESCRIBE):
+            found = _describe_share_group(connection, group, node)
+        if found is None:
+            raise Refused(group, ErrorCode.GROUP_ID_NOT_FOUND)
+        return found
     return DescribedGroup(
         group,
         described.group_state,
@@ -73,7 +93,7 @@ def _describe(cluster: Cluster, group: str) -> DescribedGroup:
         described.protocol_data,
         node,
         [_classic_member(member, described) for member in described.members],
-        offsets,
+        fetch_offsets(connection, group),
     )
 
 
@@ -107,12 +127,12 @@ def _subscription(data: bytes) -> list[str] | None:
         return None
 
 
-def _describe_consumer_group(connection: Connection, group: str, node: Node, offsets: dict[Partition, int]) -> DescribedGroup:
+def _describe_consumer_group(connection: Connection, group: str, node: Node) -> DescribedGroup | None:
+    """Return the consumer group; None if there is none of this name, or if the newer protocol is off."""
     request = ConsumerGroupDescribeRequest(group_ids=[group])
     described = connection.call(CONSUMER_GROUP_DESCRIBE, request).groups[0]
-    # If the newer protocol is off, all groups are classic.
     if described.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
-        raise Refused(group, ErrorCode.GROUP_ID_NOT_FOUND)
+        return None
     check(group, described.error_code, described.error_message)
     members = [
         Member(
@@ -127,7 +147,34 @@ def _describe_consumer_group(connection: Connection, group: str, node: Node, off
         )
         for member in described.members
     ]
+    offsets = fetch_offsets(connection, group)
     return DescribedGroup(group, described.group_state, _CONSUMER, _CONSUMER, described.assignor_name, node, members, offsets)
+
+
+def _describe_share_group(connection: Connection, group: str, node: Node) -> DescribedGroup | None:
+    """Return the share group; None if there is none of this name, or if share groups are off."""
+    described = connection.call(SHARE_GROUP_DESCRIBE, ShareGroupDescribeRequest(group_ids=[group])).groups[0]
+    if described.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+        return None
+    check(group, described.error_code, described.error_message)
+    members = [
+        Member(
+            member.member_id,
+            None,
+            member.client_id,
+            member.client_host,
+            sorted((str(topic.topic_name), index) for topic in member.assignment.topic_partitions for index in topic.partitions),
+            sorted(member.subscribed_topic_names),
+        )
+        for member in described.members
+    ]
+    asked = DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
+    answer = connection.call(DESCRIBE_SHARE_GROUP_OFFSETS, DescribeShareGroupOffsetsRequest(groups=[asked])).groups[0]
+    check(group, answer.error_code, answer.error_message)
+    read = [(topic.topic_name, each) for topic in answer.topics for each in topic.partitions if not each.error_code]
+    offsets = {(name, each.partition_index): each.start_offset for name, each in read if each.start_offset >= 0}
+    lags = {(name, each.partition_index): each.lag for name, each in read if each.lag >= 0}
+    return DescribedGroup(group, described.group_state, SHARE, SHARE, described.assignor_name, node, members, offsets, lags)
 
 
 def fetch_offsets(connection: Connection, group: str) -> dict[Partition, int]:

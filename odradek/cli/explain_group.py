@@ -4,6 +4,8 @@ The group's records in ``__consumer_offsets`` are read in log order. For each ta
 since the one before, the partitions that move, and why they move (``explanations``). It also shows how long the old owner
 kept each of them.
 
+For a share group it shows the partitions that each member got or lost (``explain_share_group``).
+
 The log does not say whether a missing member left or was silent for too long, so the explanation only says that it is gone. A
 compacted log lacks the state before its first target assignment.
 """
@@ -18,6 +20,7 @@ import click
 
 from odradek.cli.cluster import Cluster, Refused, check, patiently
 from odradek.cli.described_group import DescribedGroup, describe_group
+from odradek.cli.explain_share_group import ShareChange, ShareExplanation, ShareGroupStory
 from odradek.cli.options import asks_a_broker, show_json
 from odradek.client.apis import EARLIEST_TIMESTAMP, FETCH
 from odradek.coordinator.group.assignor.spec import GroupSpec, MemberSubscription
@@ -25,7 +28,7 @@ from odradek.coordinator.group.consumer.explanations import Move, moves
 from odradek.coordinator.group.consumer.group import INITIAL_EPOCH
 from odradek.coordinator.group.consumer.member import LEAVE_STATIC_EPOCH
 from odradek.coordinator.runtime.hashing import partition_for
-from odradek.protocol.coordinator_records import ConsumerGroupKey, decode_group_key, decode_value
+from odradek.protocol.coordinator_records import ConsumerGroupKey, ShareGroupKey, decode_group_key, decode_value
 from odradek.protocol.coordinator_records.consumer_groups import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -49,7 +52,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
     from uuid import UUID
 
-    from odradek.protocol.coordinator_records import ConsumerGroupValue
+    from odradek.protocol.coordinator_records import ConsumerGroupValue, ShareGroupValue
     from odradek.protocol.message_types.metadata import MetadataResponseTopic
     from odradek.protocol.record_batch import Buffer
 
@@ -253,7 +256,7 @@ _WAIT_MS = 500
     "--last", type=click.IntRange(1), default=10, show_default=True, help="Number of target assignments to show, the newest ones."
 )
 def explain(group: str, bootstrap: list[tuple[str, int]], as_json: bool, last: int) -> int:
-    """Explain why the members of a consumer group have their partitions: what changed, which partitions moved, and why.
+    """Explain why the members of a consumer or share group have their partitions: what changed, what moved, and why.
 
     It reads the group's records on __consumer_offsets, of odradek or of Apache Kafka. Records removed by compaction are
     missing. In classic groups the members decide, and their records do not say why.
@@ -285,17 +288,21 @@ def _unexplained(group: DescribedGroup) -> str:
     return f"{group.group} is a classic group: its members assign the partitions themselves, and no record says why"
 
 
-def _read(cluster: Cluster, topics: list[MetadataResponseTopic], group: str) -> GroupStory:
-    """Return the group's story. Raises Refused, MalformedMessage."""
+def _read(cluster: Cluster, topics: list[MetadataResponseTopic], group: str) -> GroupStory | ShareGroupStory:
+    """Return the group's story, whichever kind it is. Raises Refused, MalformedMessage."""
     count = next((len(topic.partitions) for topic in topics if topic.name == _OFFSETS_TOPIC), 0)
     if not count:
         raise Refused(group, ErrorCode.GROUP_ID_NOT_FOUND)
-    story = GroupStory({str(topic.name): topic.topic_id for topic in topics if topic.topic_id is not None})
+    ids = {str(topic.name): topic.topic_id for topic in topics if topic.topic_id is not None}
+    story = GroupStory(ids)
+    share_story = ShareGroupStory({topic_id: name for name, topic_id in ids.items()})
     for record in _records(cluster, partition_for(group, count)):
         key = decode_group_key(record.key or b"")
         if isinstance(key, ConsumerGroupKey) and key.group == group:
             story.take(key, cast("ConsumerGroupValue | None", decode_value(key, record.value)), record.timestamp)
-    return story
+        elif isinstance(key, ShareGroupKey) and key.group == group:
+            share_story.take(key, cast("ShareGroupValue | None", decode_value(key, record.value)), record.timestamp)
+    return share_story if share_story.is_there else story
 
 
 def _records(cluster: Cluster, partition: int) -> Iterator[Record]:
@@ -327,7 +334,7 @@ def _records(cluster: Cluster, partition: int) -> Iterator[Record]:
             break
 
 
-def _as_document(explanation: Explanation, names: dict[UUID, str]) -> dict[str, Any]:
+def _as_document(explanation: Explanation | ShareExplanation, names: dict[UUID, str]) -> dict[str, Any]:
     moves = explanation.moves
     return {
         "epoch": explanation.epoch,
@@ -337,7 +344,17 @@ def _as_document(explanation: Explanation, names: dict[UUID, str]) -> dict[str, 
     }
 
 
-def _move(each: ExplainedMove, names: dict[UUID, str]) -> dict[str, Any]:
+def _move(each: ExplainedMove | ShareChange, names: dict[UUID, str]) -> dict[str, Any]:
+    if isinstance(each, ShareChange):
+        topic_id, index = each.partition
+        return {
+            "topic": names.get(topic_id, str(topic_id)),
+            "partition": index,
+            "from": None if each.is_got else each.member_id,
+            "to": each.member_id if each.is_got else None,
+            "reason": each.reason,
+            "kept_ms": None,
+        }
     move = each.move
     return {
         "topic": names.get(move.topic_id, str(move.topic_id)),

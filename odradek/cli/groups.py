@@ -1,8 +1,9 @@
-"""``odradek groups``: list, describe, explain, reset-offsets and delete, on any broker.
+"""``odradek groups``: list, describe, explain, reset-offsets, delete-offsets and delete, on any broker.
 
-``reset-offsets`` sets a group's committed offsets, as Kafka's own tool does. Without ``--execute`` it writes nothing. Stop the
-group's members first: they commit its offsets themselves. An offset outside of the log becomes the nearer end of the log; a
-time after the last record becomes the log end offset.
+``reset-offsets`` sets a group's committed offsets, or a share group's start offsets, as Kafka's own tools do. Without
+``--execute`` it writes nothing. Stop the group's members first: they commit its offsets themselves, and a share group with
+members refuses. An offset outside of the log becomes the nearer end of the log; a time after the last record becomes the log end
+offset.
 """
 
 from collections.abc import Callable, Iterable
@@ -12,9 +13,10 @@ from typing import Any
 import click
 
 from odradek.cli.cluster import Cluster, Refused, Unreachable, check, patiently
-from odradek.cli.described_group import DescribedGroup, Member, describe_group, end_offsets
+from odradek.cli.described_group import SHARE, DescribedGroup, describe_group, end_offsets
 from odradek.cli.explain_group import explain
 from odradek.cli.group_names import groups_of_broker, with_similar_groups
+from odradek.cli.group_offsets import alter_start_offsets, commit_offsets, delete_offsets
 from odradek.cli.options import (
     Servers,
     asks_a_broker,
@@ -26,26 +28,22 @@ from odradek.cli.options import (
     timestamp_ms_of,
 )
 from odradek.client.admin_apis import DELETE_GROUPS
-from odradek.client.apis import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP, OFFSET_COMMIT
+from odradek.client.apis import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from odradek.client.known_cluster import Partition
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.delete_groups import DeleteGroupsRequest
-from odradek.protocol.message_types.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
 
 _LISTED = ("group", "state", "type", "protocol_type", "coordinator")
 _GROUP = ("group", "state", "type", "protocol", "coordinator", "members")
 _PARTITION = ("topic", "partition", "current_offset", "log_end_offset", "lag", "consumer_id", "host", "client_id")
+_SHARE_PARTITION = ("topic", "partition", "start_offset", "lag", "consumer_ids")
 _MEMBER = ("consumer_id", "instance_id", "host", "client_id", "partitions", "assignment")
 
 
 @click.group(invoke_without_command=True)
 @click.pass_context
 def groups(context: click.Context) -> None:
-    """Manage consumer groups of any Kafka broker."""
+    """Manage consumer groups and share groups of any Kafka broker."""
     help_where_nothing_is_asked(context)
 
 
@@ -55,13 +53,17 @@ groups.add_command(explain)
 @groups.command("list")
 @asks_a_broker
 @click.option("--state", "states", multiple=True, help="Only groups in this state (Stable, Empty, ...); repeatable.")
-def list_groups(bootstrap: Servers, as_json: bool, states: tuple[str, ...]) -> int:
+@click.option("--type", "types", multiple=True, help="Only groups of this type (classic, consumer, share); repeatable.")
+def list_groups(bootstrap: Servers, as_json: bool, states: tuple[str, ...], types: tuple[str, ...]) -> int:
     """List every group, from every broker."""
     wanted = {state.lower() for state in states}
+    wanted_types = {each.lower() for each in types}
     with Cluster(bootstrap) as cluster:
         rows = [row for node in cluster.nodes() for row in groups_of_broker(cluster, node.node_id)]
     if wanted:
         rows = [row for row in rows if (row["state"] or "").lower() in wanted]
+    if wanted_types:
+        rows = [row for row in rows if (row["type"] or "").lower() in wanted_types]
     show(_LISTED, sorted(rows, key=lambda row: str(row["group"])), as_json=as_json)
     return exit_status(cluster.unreachable)
 
@@ -70,7 +72,10 @@ def list_groups(bootstrap: Servers, as_json: bool, states: tuple[str, ...]) -> i
 @click.argument("names", nargs=-1, required=True, metavar="GROUP...")
 @asks_a_broker
 def describe(names: tuple[str, ...], bootstrap: Servers, as_json: bool) -> int:
-    """Describe members with their assignments, and each partition with its committed offset, log end offset and lag."""
+    """Describe members with their assignments, and each partition with its committed offset, log end offset and lag.
+
+    A share group's partitions have a start offset, a lag, and any number of consumers.
+    """
     documents: list[dict[str, Any]] = []
     failures: list[Refused | Unreachable] = []
     with Cluster(bootstrap) as cluster:
@@ -80,7 +85,8 @@ def describe(names: tuple[str, ...], bootstrap: Servers, as_json: bool) -> int:
             except (Refused, Unreachable) as failure:
                 failures.append(with_similar_groups(cluster, name, failure))
                 continue
-            documents.append(_as_document(group, _partitions(cluster, group)))
+            rows = _share_partitions(group) if group.group_type == SHARE else _partitions(cluster, group)
+            documents.append(_as_document(group, rows))
     if as_json:
         show_json(documents)
     else:
@@ -92,7 +98,7 @@ def describe(names: tuple[str, ...], bootstrap: Servers, as_json: bool) -> int:
 @click.argument("names", nargs=-1, required=True, metavar="GROUP...")
 @asks_a_broker
 def delete(names: tuple[str, ...], bootstrap: Servers, as_json: bool) -> int:
-    """Delete groups without members, and their committed offsets."""
+    """Delete groups without members, and their offsets."""
     deleted = []
     failures: list[Refused | Unreachable] = []
     with Cluster(bootstrap) as cluster:
@@ -115,7 +121,7 @@ def _delete(cluster: Cluster, group: str) -> None:
 
 def _partitions(cluster: Cluster, group: DescribedGroup) -> list[dict[str, Any]]:
     """Return a row for each partition with a committed offset or an owner."""
-    owners: dict[Partition, Member] = {partition: member for member in group.members for partition in member.assignment or ()}
+    owners = {partition: member for member in group.members for partition in member.assignment or ()}
     partitions = group.offsets.keys() | owners.keys()
     ends = end_offsets(cluster, partitions)
     rows = []
@@ -126,6 +132,24 @@ def _partitions(cluster: Cluster, group: DescribedGroup) -> list[dict[str, Any]]
         who = (None, None, None) if owner is None else (owner.member_id, owner.host, owner.client_id)
         rows.append(dict(zip(_PARTITION, (*partition, current, end, lag, *who), strict=True)))
     return rows
+
+
+def _share_partitions(group: DescribedGroup) -> list[dict[str, Any]]:
+    """Return a row for each partition with a start offset or a consumer."""
+    consumers: dict[Partition, list[str]] = {}
+    for member in group.members:
+        for partition in member.assignment or ():
+            consumers.setdefault(partition, []).append(member.member_id)
+    return [
+        dict(
+            zip(
+                _SHARE_PARTITION,
+                (*partition, group.offsets.get(partition), group.lags.get(partition), sorted(consumers.get(partition, ()))),
+                strict=True,
+            )
+        )
+        for partition in sorted(group.offsets.keys() | consumers.keys())
+    ]
 
 
 def _as_document(group: DescribedGroup, partitions: list[dict[str, Any]]) -> dict[str, Any]:
@@ -171,14 +195,14 @@ def _as_text(document: dict[str, Any]) -> str:
     ]
     tables = [render(_GROUP, [{**document, "members": len(members)}])]
     if document["partitions"]:
-        tables.append(render(_PARTITION, document["partitions"]))
+        columns = _SHARE_PARTITION if document["type"] == SHARE else _PARTITION
+        tables.append(render(columns, document["partitions"]))
     if members:
         tables.append(render(_MEMBER, members))
     return "\n".join(tables)
 
 
 _ROW = ("group", "topic", "partition", "current_offset", "new_offset")
-_NO_MEMBER = -1
 _AT_MOST_ONE_TARGET = "give one of --to-earliest, --to-latest, --to-current, --to-offset, --to-datetime, --shift-by"
 
 
@@ -189,7 +213,7 @@ _AT_MOST_ONE_TARGET = "give one of --to-earliest, --to-latest, --to-current, --t
 @click.option("--all-topics", is_flag=True, help="All topics with offsets of the group.")
 @click.option("--to-earliest", is_flag=True, help="To the first record.")
 @click.option("--to-latest", is_flag=True, help="To the end.")
-@click.option("--to-current", is_flag=True, help="To the committed offset; to the end if there is none.")
+@click.option("--to-current", is_flag=True, help="To the present offset; to the end if there is none.")
 @click.option("--to-offset", type=click.IntRange(0), help="To this offset.")
 @click.option("--to-datetime", metavar="TIME", help="To the first record at or after this time: ISO 8601, UTC by default.")
 @click.option("--shift-by", type=int, help="Forward by this many records; back if negative.")
@@ -215,7 +239,8 @@ def reset_offsets(
         partitions = sorted(described.offsets) if all_topics else sorted(set(_partitions_to_reset(cluster, wanted)))
         new, refusals = _targets(cluster, described.offsets, partitions, {**target, "to_datetime": since_ms})
         if execute and new:
-            refusals += patiently(lambda: _commit(cluster, group, new))
+            change = alter_start_offsets if described.group_type == SHARE else commit_offsets
+            refusals += patiently(lambda: change(cluster, group, new))
     refused = {refusal.message.partition(":")[0] for refusal in refusals}
     rows = [
         dict(zip(_ROW, (group, topic, index, described.offsets.get((topic, index)), offset), strict=True))
@@ -307,23 +332,18 @@ def _chooser(target: dict[str, Any]) -> Callable[[int, int, int, int | None], in
     return lambda _start, end, _found, current: (end if current is None else current) + int(target["shift_by"])
 
 
-def _commit(cluster: Cluster, group: str, offsets: dict[Partition, int]) -> list[Refused]:
-    """Commit like a consumer outside the group. Return the refusals, one for each refused partition."""
-    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
-    for (topic, index), offset in offsets.items():
-        committed = OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata="")
-        topics.setdefault(topic, []).append(committed)
-    connection, _ = cluster.coordinator(group)
-    request = OffsetCommitRequest(
-        group_id=group,
-        generation_id_or_member_epoch=_NO_MEMBER,
-        member_id="",
-        topics=[OffsetCommitRequestTopic(name=topic, partitions=rows) for topic, rows in topics.items()],
-    )
-    answer = connection.call(OFFSET_COMMIT, request)
-    return [
-        Refused(f"{topic.name}-{partition.partition_index}", partition.error_code)
-        for topic in answer.topics
-        for partition in topic.partitions
-        if partition.error_code
-    ]
+@groups.command("delete-offsets")
+@click.argument("group")
+@asks_a_broker
+@click.option("--topic", "topics", metavar="TOPIC", multiple=True, required=True, help="A topic to forget; repeatable.")
+def delete_group_offsets(group: str, bootstrap: Servers, as_json: bool, topics: tuple[str, ...]) -> int:
+    """Delete the offsets of topics that no member of GROUP reads. A share group must have no members at all."""
+    names = list(dict.fromkeys(topics))
+    with Cluster(bootstrap) as cluster:
+        described = describe_group(cluster, group)
+        refusals = patiently(lambda: delete_offsets(cluster, described, names))
+    refused = {refusal.message.partition(":")[0] for refusal in refusals}
+    rows = [{"group": group, "topic": name} for name in names if name not in refused]
+    if rows or as_json:
+        show(("group", "topic"), rows, as_json=as_json)
+    return exit_status(refusals)
