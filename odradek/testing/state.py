@@ -25,7 +25,11 @@ from odradek.testing.misuse import Named
 if TYPE_CHECKING:
     from odradek.protocol.message_types.consumer_group_describe import Member as NewerMember
     from odradek.protocol.message_types.describe_groups import DescribedGroupMember
+    from odradek.protocol.message_types.describe_share_group_offsets import (
+        DescribeShareGroupOffsetsResponsePartition as ReadPartition,
+    )
     from odradek.protocol.message_types.describe_transactions import TransactionState
+    from odradek.protocol.message_types.share_group_describe import DescribedGroup as DescribedShareGroup
     from odradek.testing.in_process import InProcessBroker
 
 __tracebackhide__ = True
@@ -35,8 +39,11 @@ Partition = tuple[str, int]
 _LIST_GROUPS_VERSION = 5
 _DESCRIBE_GROUPS_VERSION = 6
 _CONSUMER_GROUP_DESCRIBE_VERSION = 1
-# The type of groups of the consumer protocol (KIP-848).
+# The types of groups of the consumer protocol (KIP-848) and of share groups (KIP-932).
 _CONSUMER = "consumer"
+_SHARE = "share"
+_SHARE_GROUP_DESCRIBE_VERSION = 1
+_DESCRIBE_SHARE_GROUP_OFFSETS_VERSION = 1
 _OFFSET_FETCH_VERSION = 9
 _LIST_TRANSACTIONS_VERSION = 1
 _DESCRIBE_TRANSACTIONS_VERSION = 0
@@ -78,10 +85,13 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A consumer group. ``lag`` has every partition that is subscribed to, is assigned or has a committed offset.
+    """A group. ``lag`` has every partition that is subscribed to, is assigned or has a committed offset.
 
     The lag is the number of records after the committed offset, or of all records if nothing is committed. ``topics`` are
     those that the members subscribe to.
+
+    A share group has start offsets instead of committed ones. Its lag counts the records from there that are neither acknowledged
+    nor archived. Both lack the partitions that no member has fetched from.
     """
 
     group_id: str
@@ -91,6 +101,7 @@ class Group:
     topics: tuple[str, ...]
     offsets: dict[Partition, int]
     lag: dict[Partition, int]
+    group_type: str = "classic"
 
     @property
     def total_lag(self) -> int:
@@ -100,7 +111,8 @@ class Group:
     def __str__(self) -> str:
         members = ", ".join(map(str, self.members)) or "none"
         partitions = ", ".join(f"{_text(each)} {self.offsets.get(each)} (lag {lag})" for each, lag in self.lag.items()) or "none"
-        return f"group {self.group_id!r}: {self.state}, members {members}; committed offsets {partitions}"
+        kind, what = ("share group", "start") if self.group_type == _SHARE else ("group", "committed")
+        return f"{kind} {self.group_id!r}: {self.state}, members {members}; {what} offsets {partitions}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +147,8 @@ def topics(broker: InProcessBroker) -> Named[str, Topic]:
 async def groups(broker: InProcessBroker) -> Named[str, Group]:
     """Return the groups by group id."""
     listed = await _listed(broker, ApiKey.LIST_GROUPS, ListGroupsRequest(), _LIST_GROUPS_VERSION)
-    names = sorted(group.group_id for group in listed.groups)
+    shares = await _share_groups(broker, [group.group_id for group in listed.groups if group.group_type == _SHARE])
+    names = sorted(group.group_id for group in listed.groups if group.group_type != _SHARE)
     newer = [group.group_id for group in listed.groups if group.group_type == _CONSUMER]
     described = await _described(broker, [name for name in names if name not in newer], newer)
     asked = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=name, topics=None) for name in names])
@@ -146,7 +159,8 @@ async def groups(broker: InProcessBroker) -> Named[str, Group]:
         }
         for group in fetched.groups
     }
-    return Named.of("group", {name: _group(broker, described[name], offsets[name]) for name in names if name in described})
+    found = {name: _group(broker, described[name], offsets[name]) for name in names if name in described}
+    return Named.of("group", dict(sorted((found | shares).items())))
 
 
 def lag_of(found: Named[str, Group], group_id: str) -> int:
@@ -189,6 +203,7 @@ class _Described(NamedTuple):
     protocol: str
     members: tuple[Member, ...]
     topics: set[str]
+    group_type: str = "classic"
 
 
 async def _described(broker: InProcessBroker, classic: list[str], newer: list[str]) -> dict[str, _Described]:
@@ -209,7 +224,7 @@ async def _described(broker: InProcessBroker, classic: list[str], newer: list[st
             if not each.error_code:
                 members = tuple(map(_newer_member, each.members))
                 topics = _subscribed_newer(broker, each.group_id)
-                found.append(_Described(each.group_id, each.group_state, each.assignor_name, members, topics))
+                found.append(_Described(each.group_id, each.group_state, each.assignor_name, members, topics, _CONSUMER))
     return {each.group_id: each for each in found}
 
 
@@ -225,6 +240,56 @@ def _group(broker: InProcessBroker, described: _Described, offsets: dict[Partiti
         topics=tuple(subscribed),
         offsets=Named.of("partition", dict(sorted(offsets.items()))),
         lag=Named.of("partition", {each: _lag(broker, each, offsets.get(each)) for each in sorted(read)}),
+        group_type=described.group_type,
+    )
+
+
+async def _share_groups(broker: InProcessBroker, names: list[str]) -> dict[str, Group]:
+    """Describe share groups. Groups that are gone since the listing are left out."""
+    if not names:
+        return {}
+    from odradek.protocol.message_types import describe_share_group_offsets as offsets_messages  # 1.6 ms
+    from odradek.protocol.message_types.share_group_describe import ShareGroupDescribeRequest  # 0.9 ms
+
+    asked = ShareGroupDescribeRequest(group_ids=names)
+    described = await broker.ask(ApiKey.SHARE_GROUP_DESCRIBE, asked, _SHARE_GROUP_DESCRIBE_VERSION)
+    groups = [offsets_messages.DescribeShareGroupOffsetsRequestGroup(group_id=name, topics=None) for name in names]
+    asked_offsets = offsets_messages.DescribeShareGroupOffsetsRequest(groups=groups)
+    answer = await broker.ask(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, asked_offsets, _DESCRIBE_SHARE_GROUP_OFFSETS_VERSION)
+    read = {
+        group.group_id: {
+            (topic.topic_name, each.partition_index): each
+            for topic in group.topics
+            for each in topic.partitions
+            if not each.error_code and each.start_offset >= 0
+        }
+        for group in answer.groups
+    }
+    return {group.group_id: _share_group(group, read[group.group_id]) for group in described.groups if not group.error_code}
+
+
+def _share_group(group: DescribedShareGroup, read: dict[Partition, ReadPartition]) -> Group:
+    members = tuple(
+        Member(
+            member.member_id,
+            None,
+            member.client_id,
+            member.client_host,
+            tuple(
+                sorted((topic.topic_name, index) for topic in member.assignment.topic_partitions for index in topic.partitions)
+            ),
+        )
+        for member in group.members
+    )
+    return Group(
+        group_id=group.group_id,
+        state=group.group_state,
+        protocol=group.assignor_name,
+        members=members,
+        topics=tuple(sorted({name for member in group.members for name in member.subscribed_topic_names})),
+        offsets=Named.of("partition", {each: found.start_offset for each, found in sorted(read.items())}),
+        lag=Named.of("partition", {each: found.lag for each, found in sorted(read.items()) if found.lag >= 0}),
+        group_type=_SHARE,
     )
 
 
