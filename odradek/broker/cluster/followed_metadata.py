@@ -188,9 +188,10 @@ class FollowedMetadata:
         names: Iterable[str],
         context: RequestContext | None = None,
         take: Take | None = None,  # noqa: ARG002
+        configs: Sequence[tuple[str, str]] = (),
     ) -> Reply[list[TopicResult] | KafkaError]:
         """Ask the controller to create topics. They appear in the image some time later."""
-        wanted = [self._new_topic(name) for name in dict.fromkeys(names) if name not in self.image.topics]
+        wanted = [self._new_topic(name, configs) for name in dict.fromkeys(names) if name not in self.image.topics]
         if not wanted:
             reply: Reply[list[TopicResult] | KafkaError] = Reply()
             reply.complete([])
@@ -227,10 +228,10 @@ class FollowedMetadata:
         """Close the copy of the metadata log."""
         self._source.close(now_ms=self._clock.now_ms())
 
-    def _new_topic(self, name: str) -> NewTopic:
+    def _new_topic(self, name: str, configs: Sequence[tuple[str, str]] = ()) -> NewTopic:
         if name in INTERNAL_TOPICS:
             return replicated_internal_topic(name, self._config)
-        return NewTopic(name, self._config["num.partitions"], self._config["default.replication.factor"])
+        return NewTopic(name, self._config["num.partitions"], self._config["default.replication.factor"], (), configs)
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:

@@ -185,7 +185,7 @@ class ShareStatePeers:
                 left = [each for each in left if once[each.request.key] is not each]
 
     async def _exchange(self, node_id: int, rpc: _Rpc, group_id: str, asked: list[_Pending]) -> None:
-        client = self._client(node_id)
+        client = self.client_of(node_id)
         reason = "the share coordinator is not alive"
         told: dict[tuple[UUID | None, int], Any] = {}
         if client is not None:
@@ -206,8 +206,8 @@ class ShareStatePeers:
             else:
                 reply.complete(rpc.outcome(request, result))
 
-    def _client(self, node_id: int) -> NodeClient | None:
-        """Return the client of a broker; None if it is not alive."""
+    def client_of(self, node_id: int) -> NodeClient | None:
+        """Return the client of a broker, for its own requests and for dead letters; None if it is not alive."""
         address = self._address_of(node_id)
         known = self._clients.get(node_id)
         if known is not None and known[0] == address:

@@ -9,6 +9,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.share.in_flight import ShareLimits
+from odradek.controller.metadata.image import TOPIC_RESOURCE
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.log.log_lookup import LongLookup
 from odradek.timing.reply import Reply
@@ -25,6 +26,8 @@ if TYPE_CHECKING:
 # Kafka's number of the resource type of a group's configs (KIP-848).
 _GROUP_RESOURCE: Final = 32
 SHARE_VERSION: Final = "share.version"
+_COPY: Final = "errors.deadletterqueue.copy.record.enable"
+_DEAD_LETTER_TOPIC: Final = "errors.deadletterqueue.topic.name"
 # The level of the feature from which on there are dead-letter queues (KIP-1191).
 _WITH_DEAD_LETTERS: Final = 2
 _DURATION: Final = re.compile(
@@ -74,12 +77,41 @@ class ShareGroupConfigs:
             partition_max_record_locks=number("share.partition.max.record.locks"),
             record_lock_duration_ms=number("share.record.lock.duration.ms"),
             may_renew=own.get("share.renew.acknowledge.enable", "true").lower() == "true",
-            has_dead_letters=self._has_dead_letters and bool(own.get("errors.deadletterqueue.topic.name")),
+            has_dead_letters=self._has_dead_letters and bool(own.get(_DEAD_LETTER_TOPIC)),
         )
 
     def is_committed_only(self, group_id: str) -> bool:
         """Return whether a group reads committed records only."""
         return self._own(group_id).get("share.isolation.level", "").lower() == "read_committed"
+
+    def dead_letter_topic(self, group_id: str) -> str:
+        """Return the name of a group's dead-letter topic; "" if it has none."""
+        return self._own(group_id).get(_DEAD_LETTER_TOPIC, "")
+
+    def copies_dead_letters(self, group_id: str) -> bool:
+        """Return whether dead letters have the key and value of their records."""
+        return self._own(group_id).get(_COPY, "").lower() == "true"
+
+    def dead_letter_refusal(self, topic: str) -> str:
+        """Return why dead letters may not be written to a topic; "" if they may."""
+        prefix = self._config["errors.deadletterqueue.topic.name.prefix"]
+        if not topic:
+            return "the group has no dead-letter topic"
+        if topic.startswith("__"):
+            return f"{topic} begins with __, so it cannot be a dead-letter topic"
+        if topic in self._image.topics:
+            enabled = self._image.configs(TOPIC_RESOURCE, topic).get("errors.deadletterqueue.group.enable", "false")
+            if enabled.lower() != "true":
+                return f"{topic} is no dead-letter topic: set its config errors.deadletterqueue.group.enable to true"
+        elif not self._config["errors.deadletterqueue.auto.create.topics.enable"]:
+            return f"{topic} does not exist, and errors.deadletterqueue.auto.create.topics.enable is false"
+        return (
+            "" if topic.startswith(prefix) else f"{topic} does not begin with {prefix} (errors.deadletterqueue.topic.name.prefix)"
+        )
+
+    def max_message_bytes(self, topic: str) -> int:
+        """Return the size of the largest batch of a topic."""
+        return int(self._image.configs(TOPIC_RESOURCE, topic).get("max.message.bytes", self._config["message.max.bytes"]))
 
     def start_offset(self, group_id: str, partition: Partition) -> Reply[int | KafkaError]:
         """Find the offset at which a new group begins, by its ``share.auto.offset.reset``.

@@ -183,6 +183,13 @@ TOPIC_DEFINITIONS = (
         AtLeast(1),
     ),
     _config(
+        "errors.deadletterqueue.group.enable",
+        BOOLEAN,
+        False,
+        None,
+        "Lets share groups use the topic as their dead-letter queue.",
+    ),
+    _config(
         "preallocate",
         BOOLEAN,
         False,

@@ -49,6 +49,20 @@ SHARE_GROUP_DEFINITIONS = (
         server_default="share.isolation.level",
     ),
     _Config(
+        "errors.deadletterqueue.topic.name",
+        STRING,
+        "",
+        "The dead-letter topic of a share group, for records that were rejected or delivered too often. Empty: none.",
+        server_default="errors.deadletterqueue.topic.name",
+    ),
+    _Config(
+        "errors.deadletterqueue.copy.record.enable",
+        BOOLEAN,
+        False,
+        "Whether the dead letters of a share group have the key and value of their records.",
+        server_default="errors.deadletterqueue.copy.record.enable",
+    ),
+    _Config(
         "share.renew.acknowledge.enable",
         BOOLEAN,
         True,
@@ -138,5 +152,19 @@ SHARE_GROUPS = (
     ),
     _between("min.partition.max.record.locks", 100, 100, 2000, "The fewest record locks you can set for one share group."),
     _between("max.partition.max.record.locks", 4000, 2000, 10000, "The most record locks you can set for one share group."),
+    _Config(
+        "errors.deadletterqueue.auto.create.topics.enable",
+        BOOLEAN,
+        False,
+        "Whether the missing dead-letter topic of a share group is created.",
+        update_mode=CLUSTER_WIDE,
+    ),
+    _Config(
+        "errors.deadletterqueue.topic.name.prefix",
+        STRING,
+        "dlq.",
+        "How the names of dead-letter topics begin. Empty: as you like.",
+        update_mode=CLUSTER_WIDE,
+    ),
     _Config("group.share.max.share.sessions", INT, 2000, "The most share sessions of the broker.", AtLeast(1)),
 )

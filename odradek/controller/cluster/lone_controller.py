@@ -93,10 +93,11 @@ class LoneController(Controller):
         names: Iterable[str],
         context: RequestContext | None = None,  # noqa: ARG002
         take: Take | None = None,
+        configs: Sequence[tuple[str, str]] = (),
     ) -> Reply[list[TopicResult] | KafkaError]:
         """Create the missing topics of ``names`` at once."""
         wanted = [
-            internal_topic(name, self._config) if name in INTERNAL_TOPICS else NewTopic(name=name)
+            internal_topic(name, self._config) if name in INTERNAL_TOPICS else NewTopic(name=name, configs=configs)
             for name in dict.fromkeys(names)
         ]
         return self._operate(lambda: decided(self._deciding_on_topics(wanted, only_missing=True, take=take)))

@@ -9,7 +9,7 @@ apply to exists.
 ``ProducerIdManager`` (as in Kafka) gives out producer ids from blocks that the controller hands out.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import IntEnum
 from typing import Protocol
 from uuid import UUID
@@ -90,12 +90,17 @@ class ClusterMetadata(CommittedMetadata, Protocol):
         """Return the configs of a topic's logs; for a missing topic, the broker's defaults."""
 
     def auto_create(
-        self, names: Iterable[str], context: RequestContext | None = None, take: Take | None = None
+        self,
+        names: Iterable[str],
+        context: RequestContext | None = None,
+        take: Take | None = None,
+        configs: Sequence[tuple[str, str]] = (),
     ) -> Reply[list[TopicResult] | KafkaError]:
         """Create the missing topics of ``names`` with the broker's defaults, or with the coordinators' configs.
 
         ``context`` is the request that a client would have sent for it, None if the broker itself asks. ``take`` charges the new
-        topics to the client's quota, if the controller is here. Another controller does that itself.
+        topics to the client's quota, if the controller is here. Another controller does that itself. ``configs`` are those of new
+        topics that are not internal.
         """
 
     def ensure_internal_topic(self, name: str) -> Reply[Topic | KafkaError]:
