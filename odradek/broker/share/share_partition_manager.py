@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     from odradek.broker.share.persister import SharePersister
     from odradek.broker.share.share_partition import DeadLetterQueue
     from odradek.broker.share.share_sessions import ShareSession, TopicIdPartition
+    from odradek.controller.metadata.delta import MetadataDelta
+    from odradek.controller.metadata.image import MetadataImage
     from odradek.timing.timer import Timer
 
 # Errors after which the state here is worthless.
@@ -202,8 +204,12 @@ class SharePartitionManager:
             if shared.key.group_id == group_id:
                 self._remove(shared)
 
-    def forget_all(self) -> None:
-        """End all sessions, and remove all share partitions: share groups have been switched off."""
+    def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:  # noqa: ARG002
+        """End all sessions, and remove all share partitions, once share groups have been switched off."""
+        if delta.features and not self.configs.is_on:
+            self._forget_all()
+
+    def _forget_all(self) -> None:
         self.sessions.remove_all()
         for shared in self:
             self._remove(shared)

@@ -28,6 +28,9 @@ class MemoryStates:
         missing = KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "no state")
         return self._answer(lambda: self.states.get(key, missing))
 
+    def read(self, _key, _leader_epoch):
+        return self._answer(lambda: KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, "no state"))
+
     def _answer(self, act):
         reply = Reply()
         reply.complete(act() if self.failure is None else KafkaError(self.failure, "told to"))

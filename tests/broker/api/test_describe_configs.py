@@ -27,7 +27,7 @@ def test_a_topic_is_described_with_its_override():
 @pytest.mark.parametrize("keys", [None, ()])
 def test_without_keys_every_config_is_described(keys):
     (topic, broker) = describe(make_broker("events"), (2, "events"), (4, "1"), keys=keys)
-    assert len(topic.configs) == 33
+    assert len(topic.configs) == 34
     assert len(broker.configs) > 90
 
 
@@ -50,7 +50,7 @@ def test_the_clusters_default_broker_has_the_name_of_nobody():
     assert [(config.name, config.value, config.config_source) for config in result.configs] == [("max.connections", "5", 3)]
 
 
-# As Kafka 4.3.1 gave them for a group and a subscription that nobody has configured.
+# As Kafka 4.3.1 gave them for a group and a subscription that nobody has configured, and the dead-letter queue of Kafka 4.4.
 KAFKAS_GROUP_CONFIGS = """
     consumer.session.timeout.ms=45000 consumer.assignment.interval.ms=1000 consumer.heartbeat.interval.ms=5000
     share.auto.offset.reset=latest share.renew.acknowledge.enable=true share.session.timeout.ms=45000
@@ -58,6 +58,7 @@ KAFKAS_GROUP_CONFIGS = """
     share.assignment.interval.ms=1000 share.isolation.level=read_uncommitted share.partition.max.record.locks=2000
     streams.initial.rebalance.delay.ms=3000 streams.assignment.interval.ms=1000 streams.heartbeat.interval.ms=5000
     streams.session.timeout.ms=45000 streams.num.standby.replicas=0
+    errors.deadletterqueue.topic.name= errors.deadletterqueue.copy.record.enable=false
 """
 
 

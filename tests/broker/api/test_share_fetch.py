@@ -10,6 +10,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import share_fetch
 from odradek.protocol.message_types.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from odradek.protocol.message_types.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from odradek.protocol.records import Record, build_batch
 from tests.broker.api.bed import ask, make_broker
 from tests.broker.api.consumer_requests import set_configs
@@ -194,3 +195,12 @@ async def test_a_deleted_topic_ends_its_share_partitions(node, topic_id):
     assert told(await waiting) == {0: ("NOT_LEADER_OR_FOLLOWER",)}
     assert list(node.core.share_partitions) == []
     assert told(await member.fetch()) == {0: ("UNKNOWN_TOPIC_ID",)}
+
+
+async def test_switching_share_groups_off_ends_sessions_and_share_partitions(node, topic_id):
+    member = Member(node, topic_id)
+    await member.fetch(0)
+    off = FeatureUpdateKey(feature="share.version", max_version_level=0, upgrade_type=2)
+    assert (await node.ask(ApiKey.UPDATE_FEATURES, UpdateFeaturesRequest(feature_updates=[off]))).error_code == ErrorCode.NONE
+    assert (await member.fetch(0)).error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert (len(node.core.share_partitions.sessions), list(node.core.share_partitions)) == (0, [])

@@ -213,6 +213,9 @@ CASES = [
         ["READ GROUP g", "DESCRIBE TOPIC t"],
     ),
     (K.SHARE_GROUP_DESCRIBE, None, {"group_ids": ["g"]}, GROUP, ["DESCRIBE GROUP g"]),
+    # The topics of these two have ids: test_share_topics.py.
+    (K.SHARE_FETCH, None, {"group_id": "g", "member_id": "m"}, GROUP, ["READ GROUP g"]),
+    (K.SHARE_ACKNOWLEDGE, None, {"group_id": "g", "member_id": "m", "share_session_epoch": 1}, GROUP, ["READ GROUP g"]),
     (
         K.DESCRIBE_SHARE_GROUP_OFFSETS,
         None,
