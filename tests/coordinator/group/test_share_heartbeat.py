@@ -167,6 +167,10 @@ def test_a_second_assignment_waits_for_its_interval(bed):
     assert (bed.share_group().epoch.get(), bed.share_group().assignment_epoch) == (3, 2)
     bed.advance(1_000)
     assert bed.granted("a", 2) == (3, {"t": [0, 1]})
+    # A group that has been empty does not wait.
+    bed.beat_share("a", -1)
+    assert (bed.share_group().epoch.get(), bed.share_group().assignment_epoch) == (4, 4)
+    assert bed.granted("b", 0) == (5, {"t": [0, 1]})
 
 
 def test_topics_that_appear_grow_vanish_and_come_back(bed):

@@ -36,6 +36,10 @@ def bed():
 
 
 def alter(bed, by_topic, group_id="g"):
+    return alter_each(bed, by_topic.items(), group_id)
+
+
+def alter_each(bed, named, group_id="g"):
     topics = [
         AlterShareGroupOffsetsRequestTopic(
             topic_name=name,
@@ -44,7 +48,7 @@ def alter(bed, by_topic, group_id="g"):
                 for index, offset in by_index.items()
             ],
         )
-        for name, by_index in by_topic.items()
+        for name, by_index in named
     ]
     request = AlterShareGroupOffsetsRequest(group_id=group_id, topics=topics)
     return bed.operate(lambda groups: offsets.alter(groups, request))
@@ -79,6 +83,9 @@ def test_altered_partitions_are_initializing_until_the_share_coordinator_has_the
     assert bed.share_group().states.initializing[topic_id].partitions == {0}
     bed.operate(lambda groups: offsets.note_initialized(groups, "g", altered.states.partitions()))
     assert not bed.share_group().states.initializing
+    # A topic that is named twice is one.
+    again = alter_each(bed, [("t", {0: 3}), ("t", {1: 4})])
+    assert ([len(each.partitions) for each in again.topics], again.states.start_offsets) == ([2], {topic_id: {0: 3, 1: 4}})
 
 
 def test_a_missing_group_is_created_by_its_offsets(bed):

@@ -152,8 +152,8 @@ class ShareGroup:
         return False
 
     def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:  # noqa: ARG002
-        """Return GROUP_ID_NOT_FOUND: a share group has no committed offsets."""
-        return ErrorCode.GROUP_ID_NOT_FOUND
+        """Return NONE: the answer is that a share group has no committed offsets."""
+        return ErrorCode.NONE
 
     def validate_offset_delete(self) -> ErrorCode:
         """Return GROUP_ID_NOT_FOUND: a share group has no committed offsets."""

@@ -312,6 +312,9 @@ def _removed(groups: ShareGroups, group: ShareGroup, member: ShareGroupMember, r
     metadata_hash = groups.metadata_hash(group.names_after(member, None))
     epoch = group.epoch.get() + 1
     records = [*member_tombstones(group.group_id, member.member_id), epoch_record(group.group_id, epoch, metadata_hash)]
+    if len(group.members) == 1:
+        # Nothing is left to assign. With the time 0, whoever joins next is given partitions at once.
+        records.append(target_metadata_record(group.group_id, epoch, 0))
     return CoordinatorResult(records, response)
 
 

@@ -27,7 +27,7 @@ from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
-    AlterShareGroupOffsetsRequestTopic,
+    AlterShareGroupOffsetsRequestPartition,
     AlterShareGroupOffsetsResponsePartition,
     AlterShareGroupOffsetsResponseTopic,
 )
@@ -98,26 +98,32 @@ def alter(groups: ShareGroups, request: AlterShareGroupOffsetsRequest) -> Coordi
     offsets: dict[UUID, dict[int, int]] = {}
     asked: dict[UUID, NamedPartitions] = {}
     responses = []
-    for topic in request.topics:
-        known = groups.topics.find(topic.topic_name)
-        responses.append(_answer(topic, known))
+    for topic_name, partitions in _by_name(request).items():
+        known = groups.topics.find(topic_name)
+        responses.append(_answer(topic_name, partitions, known))
         if known is not None:
-            own = {
-                each.partition_index: each.start_offset
-                for each in topic.partitions
-                if each.partition_index < known.partition_count
-            }
+            own = {each.partition_index: each.start_offset for each in partitions if each.partition_index < known.partition_count}
             if own:
                 offsets[known.topic_id] = own
-            asked[known.topic_id] = NamedPartitions(topic.topic_name, frozenset(own))
+            asked[known.topic_id] = NamedPartitions(topic_name, frozenset(own))
     records = [] if not asked else [groups.states_record(group, with_initializing(group.states, asked))]
     return CoordinatorResult(records, Alteration(responses, SharePartitionStates(group.epoch.get(), offsets)))
 
 
-def _answer(topic: AlterShareGroupOffsetsRequestTopic, known: SubscribedTopic | None) -> AlterShareGroupOffsetsResponseTopic:
+def _by_name(request: AlterShareGroupOffsetsRequest) -> dict[str, list[AlterShareGroupOffsetsRequestPartition]]:
+    """Join the entries of a topic that is named twice."""
+    topics: dict[str, list[AlterShareGroupOffsetsRequestPartition]] = {}
+    for topic in request.topics:
+        topics.setdefault(topic.topic_name, []).extend(topic.partitions)
+    return topics
+
+
+def _answer(
+    topic_name: str, partitions: Iterable[AlterShareGroupOffsetsRequestPartition], known: SubscribedTopic | None
+) -> AlterShareGroupOffsetsResponseTopic:
     count = 0 if known is None else known.partition_count
     return AlterShareGroupOffsetsResponseTopic(
-        topic_name=topic.topic_name,
+        topic_name=topic_name,
         topic_id=None if known is None else known.topic_id,
         partitions=[
             AlterShareGroupOffsetsResponsePartition(partition_index=each.partition_index)
@@ -127,7 +133,7 @@ def _answer(topic: AlterShareGroupOffsetsRequestTopic, known: SubscribedTopic | 
                 error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 error_message=_UNKNOWN_TOPIC_MESSAGE,
             )
-            for each in topic.partitions
+            for each in partitions
         ],
     )
 

@@ -23,6 +23,8 @@ ALL_OF_CLUSTER = "CLUSTER kafka-cluster"
 
 
 K = ApiKey
+MEMBER = "AAAAAAAAAAAAAAAAAAAAAQ"
+STATE_APIS = [api_key for api_key in ApiKey if "SHARE_GROUP_STATE" in api_key.name]
 # API, version, request, the code for a client without rights, what the client needs.
 CASES = [
     (K.PRODUCE, 12, {"acks": -1, "topics": [("t", [(0, batch())])]}, TOPIC, ["WRITE TOPIC t"]),
@@ -229,6 +231,12 @@ CASES = [
         {"group_id": "g", "topics": [{"topic_name": "t", "partitions": [{}]}]},
         GROUP,
         ["READ GROUP g", "READ TOPIC t"],
+    ),
+    (K.SHARE_FETCH, None, {"group_id": "g", "member_id": MEMBER}, GROUP, ["READ GROUP g"]),
+    (K.SHARE_ACKNOWLEDGE, None, {"group_id": "g", "member_id": MEMBER}, GROUP, ["READ GROUP g"]),
+    *(
+        (api_key, None, {"group_id": "g", "topics": [{"partitions": [{}]}]}, CLUSTER, [f"CLUSTER_ACTION {ALL_OF_CLUSTER}"])
+        for api_key in STATE_APIS
     ),
     # The answer for a missing group comes before those for the topics.
     (K.DELETE_SHARE_GROUP_OFFSETS, None, {"group_id": "g", "topics": [{"topic_name": "t"}]}, GROUP, ["DELETE GROUP g"]),
