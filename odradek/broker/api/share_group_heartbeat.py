@@ -9,6 +9,7 @@ Deliberate gap: none.
 from functools import partial
 from typing import TYPE_CHECKING
 
+from odradek.broker.api.share_requests import LONGEST_MEMBER_ID
 from odradek.broker.coordination.share_group_states import initialize_for_members
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.common.logging import log
@@ -39,6 +40,8 @@ def handle(
     """Hand the request to its group's shard. HOT."""
     if not is_served(services):
         return ShareGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    if not 0 < len(request.member_id) <= LONGEST_MEMBER_ID:
+        return ShareGroupHeartbeatResponse(error_code=ErrorCode.INVALID_REQUEST)
     member = MemberContext(context.client_id or "", f"/{context.peer[0]}", context.version)
     reply = services.groups.runtime.write(request.group_id, lambda shard: shard.share_group_heartbeat(member, request))
     return reply.then(partial(_response, services, request.group_id))

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     ShareRequest: TypeAlias = ShareFetchRequest | ShareAcknowledgeRequest
 
-_LONGEST_MEMBER_ID: Final = 36
+LONGEST_MEMBER_ID: Final = 36
 _NO_TOPIC: Final = UUID(int=0)
 # Locks can be renewed since version 2 (KIP-1222).
 WITH_RENEWAL: Final = 2
@@ -40,7 +40,7 @@ def refusal(services: ShareServices, request: ShareRequest, guarded: GuardedRequ
         return ErrorCode.INVALID_REQUEST
     if guarded is not None and not guarded.allows(AclOperation.READ, AclResourceType.GROUP, request.group_id):
         return ErrorCode.GROUP_AUTHORIZATION_FAILED
-    if not request.member_id or len(request.member_id) > _LONGEST_MEMBER_ID:
+    if not request.member_id or len(request.member_id) > LONGEST_MEMBER_ID:
         return ErrorCode.INVALID_REQUEST
     return None
 

@@ -71,6 +71,11 @@ async def test_topics_that_grow_and_go_change_the_assignment(shares):
     assert partitions(await shares.beat("m", 5)) == {}
 
 
+async def test_a_member_has_an_id_that_is_not_too_long(shares):
+    codes = [(await shares.beat("m" * length)).error_code for length in (0, 36, 37)]
+    assert codes == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
+
+
 async def test_groups_are_described_and_listed(shares):
     topic_id = await shares.stable()
     good, bad, empty = (await ask(shares, ApiKey.SHARE_GROUP_DESCRIBE, group_ids=["g", "no", ""])).groups
