@@ -74,9 +74,9 @@ def test_offsets_of_a_group_with_members_cannot_be_changed(bed):
 def test_altered_partitions_are_initializing_until_the_share_coordinator_has_them(bed):
     topic_id = bed.topics.by_name["t"].topic_id
     bed.beat_share("m", -1)
-    altered = alter(bed, {"t": {0: 5, 2: 7}, "no": {0: 1}})
+    altered = alter(bed, {"t": {0: 5, 2: 7, -1: 7}, "no": {0: 1}})
     assert [(each.topic_name, [(p.partition_index, p.error_code) for p in each.partitions]) for each in altered.topics] == [
-        ("t", [(0, ErrorCode.NONE), (2, UNKNOWN)]),
+        ("t", [(0, ErrorCode.NONE), (2, UNKNOWN), (-1, UNKNOWN)]),
         ("no", [(0, UNKNOWN)]),
     ]
     assert altered.states == (bed.share_group().epoch.get(), {topic_id: {0: 5}})

@@ -102,7 +102,8 @@ def alter(groups: ShareGroups, request: AlterShareGroupOffsetsRequest) -> Coordi
         known = groups.topics.find(topic_name)
         responses.append(_answer(topic_name, partitions, known))
         if known is not None:
-            own = {each.partition_index: each.start_offset for each in partitions if each.partition_index < known.partition_count}
+            indexes = range(known.partition_count)
+            own = {each.partition_index: each.start_offset for each in partitions if each.partition_index in indexes}
             if own:
                 offsets[known.topic_id] = own
             asked[known.topic_id] = NamedPartitions(topic_name, frozenset(own))
@@ -121,13 +122,13 @@ def _by_name(request: AlterShareGroupOffsetsRequest) -> dict[str, list[AlterShar
 def _answer(
     topic_name: str, partitions: Iterable[AlterShareGroupOffsetsRequestPartition], known: SubscribedTopic | None
 ) -> AlterShareGroupOffsetsResponseTopic:
-    count = 0 if known is None else known.partition_count
+    indexes = range(0 if known is None else known.partition_count)
     return AlterShareGroupOffsetsResponseTopic(
         topic_name=topic_name,
         topic_id=None if known is None else known.topic_id,
         partitions=[
             AlterShareGroupOffsetsResponsePartition(partition_index=each.partition_index)
-            if each.partition_index < count
+            if each.partition_index in indexes
             else AlterShareGroupOffsetsResponsePartition(
                 partition_index=each.partition_index,
                 error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
