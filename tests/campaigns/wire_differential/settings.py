@@ -12,9 +12,10 @@ SETTINGS = {
     "share.coordinator.state.topic.min.isr": "1",
     # Else the time between two joins would tell what the second is given.
     "group.consumer.assignment.interval.ms": "0",
+    "group.share.assignment.interval.ms": "0",
     "group.initial.rebalance.delay.ms": "0",
     # Records have timestamps of 2023, and none goes for its age.
     "log.retention.ms": "-1",
 }
 # What odradek does not have: with it, a join is answered before its assignment is computed.
-OF_KAFKA = {"group.consumer.assignor.offload.enable": "false"}
+OF_KAFKA = {f"group.{kind}.assignor.offload.enable": "false" for kind in ("consumer", "share")}

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from odradek.broker.api import REFUSED
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.texts import uuid_text
 from tests.campaigns.wire_differential.cases import setup, telemetry
 from tests.campaigns.wire_differential.cases.setup import CONSUMED, GROUP, SIMPLE_GROUP, SUBSCRIPTION, TOPIC, TRANSACTIONAL_ID
 from tests.campaigns.wire_differential.script import Batch, Ref, Step
@@ -61,6 +62,9 @@ _OFFSETS = (*_RECORDS, *setup.offsets())
 _STABLE = (*_TOPIC, *setup.member())
 _PRODUCING = (*_TOPIC, *setup.producer())
 _ONGOING = (*_PRODUCING, *setup.ongoing())
+_SHARE_OFFSETS = (*_RECORDS, *setup.share_offsets())
+_SHARE_MEMBER = {"group_id": GROUP, "member_id": uuid_text(UUID(int=(1 << 127) + 1)), "share_session_epoch": 0}
+_SHARED = [{"topic_id": _TID, "partitions": [{"partition_index": 0}]}]
 
 
 def _share_state(fields: dict[str, Any], *, each_time: bool = False) -> Base:
@@ -303,6 +307,31 @@ BASES: dict[ApiKey, Base] = {
         {**_VOTER, "timeout_ms": 10_000, "listeners": [{"name": "CONTROLLER", "host": "localhost", "port": 9093}]}
     ),
     ApiKey.REMOVE_RAFT_VOTER: Base(_VOTER),
+    ApiKey.SHARE_GROUP_HEARTBEAT: Base(
+        {
+            "group_id": GROUP,
+            "member_id": Ref("member", ""),
+            "member_epoch": Ref("generation", 1),
+            "subscribed_topic_names": [CONSUMED],
+        },
+        setup.share_group(),
+        each_time=True,
+    ),
+    ApiKey.SHARE_GROUP_DESCRIBE: Base({"group_ids": [GROUP], "include_authorized_operations": True}, setup.share_group()),
+    ApiKey.SHARE_FETCH: Base(
+        {**_SHARE_MEMBER, "max_bytes": 1 << 20, "max_records": 2, "batch_size": 2, "topics": _SHARED}, _SHARE_OFFSETS
+    ),
+    ApiKey.SHARE_ACKNOWLEDGE: Base({**_SHARE_MEMBER, "topics": _SHARED}, _SHARE_OFFSETS),
+    ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: Base(
+        {"groups": [{"group_id": GROUP, "topics": [{"topic_name": TOPIC, "partitions": [0]}]}]}, _SHARE_OFFSETS
+    ),
+    ApiKey.ALTER_SHARE_GROUP_OFFSETS: Base(
+        {"group_id": GROUP, "topics": [{"topic_name": TOPIC, "partitions": [{"partition_index": 0, "start_offset": 2}]}]},
+        _SHARE_OFFSETS,
+    ),
+    ApiKey.DELETE_SHARE_GROUP_OFFSETS: Base(
+        {"group_id": GROUP, "topics": [{"topic_name": TOPIC}]}, _SHARE_OFFSETS, each_time=True
+    ),
     ApiKey.INITIALIZE_SHARE_GROUP_STATE: _share_state({"state_epoch": 0, "start_offset": 0}),
     ApiKey.READ_SHARE_GROUP_STATE: _share_state({"leader_epoch": 0}),
     ApiKey.WRITE_SHARE_GROUP_STATE: _share_state(

@@ -37,6 +37,8 @@ _LEFT_OUT = {
     (ApiKey.ADD_RAFT_VOTER, "name"),
     # None is all users, those of other scripts as well.
     (ApiKey.DESCRIBE_USER_SCRAM_CREDENTIALS, "users"),
+    # Kafka asks for half a minute for the state of partitions that the group doesn't have.
+    (ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS, "partitions"),
 }
 # Who may be asked about Kafka's own topic and not change it, nor tell how long it has become.
 _OF_INTERNAL_TOPICS = {ApiKey.PRODUCE, ApiKey.ADD_PARTITIONS_TO_TXN, ApiKey.METADATA, ApiKey.CREATE_TOPICS}

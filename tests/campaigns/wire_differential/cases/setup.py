@@ -93,6 +93,26 @@ def consumer(group: str = GROUP) -> tuple[Step, ...]:
     )
 
 
+def share_group(group: str = GROUP) -> tuple[Step, ...]:
+    """A share group of one member, which has both partitions: ``member`` and ``generation``, its epoch, are bound."""
+    joined = {"group_id": group, "member_id": "m1", "member_epoch": 0, "subscribed_topic_names": [CONSUMED]}
+    stays = {**joined, "member_id": Ref("member", ""), "member_epoch": Ref("generation", 1)}
+    bind = {"member": "member_id", "generation": "member_epoch"}
+    path = "assignment.topic_partitions.partitions"
+    return (
+        *topic(CONSUMED),
+        Step("", ApiKey.SHARE_GROUP_HEARTBEAT, 1, joined, bind=bind),
+        Step("", ApiKey.SHARE_GROUP_HEARTBEAT, 1, stays, bind=bind, until=(path, (0, 1))),
+    )
+
+
+def share_offsets(group: str = GROUP) -> tuple[Step, ...]:
+    """A share group without members, with a start offset for partition 0."""
+    topics = [{"topic_name": TOPIC, "partitions": [{"partition_index": 0, "start_offset": 1}]}]
+    asked = {"group_id": group, "topics": topics}
+    return (Step("", ApiKey.ALTER_SHARE_GROUP_OFFSETS, 0, asked, until=("responses.partitions.error_code", _OK)),)
+
+
 def producer(transactional_id: str = TRANSACTIONAL_ID) -> tuple[Step, ...]:
     """A transactional producer: ``pid`` and ``epoch`` are bound."""
     asked = {"transactional_id": transactional_id, "transaction_timeout_ms": 60_000, "producer_id": -1, "producer_epoch": -1}
@@ -126,10 +146,10 @@ def share_state() -> tuple[Step, ...]:
 
 
 def always_there() -> tuple[Step, ...]:
-    """What every broker is sent before the first script: no share and streams groups; the coordinators' topics, loaded."""
-    off = [{"feature": f"{name}.version", "max_version_level": 0, "upgrade_type": 2} for name in ("share", "streams")]
+    """What every broker is sent before the first script: no streams groups; the coordinators' topics, loaded."""
+    off = [{"feature": "streams.version", "max_version_level": 0, "upgrade_type": 2}]
     return (
-        # odradek refuses their APIs as Kafka does with these features off.
+        # odradek refuses their APIs as Kafka does with this feature off.
         Step("", ApiKey.UPDATE_FEATURES, 2, {"timeout_ms": 10_000, "feature_updates": off, "validate_only": False}),
         *topic(),
         *(
