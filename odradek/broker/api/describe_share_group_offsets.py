@@ -137,7 +137,7 @@ def _partition(
         return DescribeShareGroupOffsetsResponsePartition(partition_index=index, start_offset=_UNKNOWN_OFFSET)
     if isinstance(end, KafkaError):
         return DescribeShareGroupOffsetsResponsePartition(
-            partition_index=index, error_code=end.code, error_message=end.reason or None
+            partition_index=index, start_offset=_UNKNOWN_OFFSET, error_code=end.code, error_message=end.reason or None
         )
     lag = -1 if end is None else end - state.start_offset - state.delivery_complete_count
     return DescribeShareGroupOffsetsResponsePartition(
@@ -180,6 +180,7 @@ def _hidden(topic_name: str, indexes: "Sequence[int]") -> DescribeShareGroupOffs
     partitions = [
         DescribeShareGroupOffsetsResponsePartition(
             partition_index=index,
+            start_offset=_UNKNOWN_OFFSET,
             error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED,
             error_message="Topic authorization failed.",
         )

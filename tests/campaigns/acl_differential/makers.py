@@ -8,6 +8,7 @@ from uuid import UUID
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.messages import messages
 from odradek.protocol.records import Record, build_batch
+from odradek.protocol.texts import uuid_text
 from tests.requests import request_of
 
 K = ApiKey
@@ -53,6 +54,18 @@ def by_names(field: str, name: str, names: tuple[str, ...] = NAMES, **others: An
         return lambda _ids: request_of(api_key, **{field: [{name: each, **inner} for each in chosen]}, **top)
 
     return maker
+
+
+def shared(api_key: ApiKey, _version: int, random: Random) -> Make:
+    """A request that begins a share session."""
+    chosen, group_id = some(random, NAMES), random.choice(GROUPS)
+
+    def make(ids: dict[str, UUID]) -> Any:
+        named = [uuid_text(ids.get(name, UNKNOWN_IDS[name])) for name in chosen]
+        topics = [{"topic_id": each, "partitions": [{}]} for each in named]
+        return request_of(api_key, group_id=group_id, member_id="m", share_session_epoch=0, topics=topics)
+
+    return make
 
 
 def strings(field: str, names: tuple[str, ...], **others: Any) -> Callable[..., Make]:

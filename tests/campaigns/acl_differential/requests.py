@@ -12,6 +12,7 @@ from odradek.broker.api import SERVED
 from odradek.common.acls import AclOperation, AclPermission, AclResourceType, PatternType
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types.create_acls import AclCreation
+from odradek.protocol.texts import uuid_text
 from tests.campaigns.acl_differential.makers import (
     BOGUS,
     GROUPS,
@@ -36,6 +37,7 @@ from tests.campaigns.acl_differential.makers import (
     one,
     plain,
     produce,
+    shared,
     some,
     strings,
 )
@@ -94,7 +96,7 @@ def _drawn(random: Random) -> Asked:
 _ANY_ACL: Final = {"resource_type_filter": 1, "pattern_type_filter": 1, "operation": 1, "permission_type": 1}
 _GROUP: Final = one(*GROUPS)
 _ID: Final = one(*TRANSACTIONAL_IDS)
-_SHARE_STATE: Final = plain(group_id="ga", topics=[{"topic_id": UUID(int=1 << 127), "partitions": [{"partition": 0}]}])
+_SHARE_STATE: Final = plain(group_id="ga", topics=[{"topic_id": uuid_text(UUID(int=1 << 127)), "partitions": [{"partition": 0}]}])
 
 # API: its lowest and highest version here, and what makes its requests.
 _MAKERS: Final[dict[ApiKey, tuple[int, int, Callable[[ApiKey, int, Random], Make]]]] = {
@@ -218,6 +220,8 @@ _MAKERS: Final[dict[ApiKey, tuple[int, int, Callable[[ApiKey, int, Random], Make
     K.LIST_CONFIG_RESOURCES: (1, 1, plain()),
     K.DESCRIBE_TOPIC_PARTITIONS: (0, 0, by_names("topics", "name")),
     K.SHARE_GROUP_HEARTBEAT: (1, 1, of_one(group_id=_GROUP, member_id="m", member_epoch=5, subscribed_topic_names=["ta"])),
+    K.SHARE_FETCH: (1, 2, shared),
+    K.SHARE_ACKNOWLEDGE: (1, 2, shared),
     K.SHARE_GROUP_DESCRIBE: (1, 1, strings("group_ids", (*GROUPS, "none"))),
     K.DESCRIBE_SHARE_GROUP_OFFSETS: (
         0,
