@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 # Kafka's number of the resource type of a group's configs (KIP-848).
 _GROUP_RESOURCE: Final = 32
 SHARE_VERSION: Final = "share.version"
-_COPY: Final = "errors.deadletterqueue.copy.record.enable"
-_DEAD_LETTER_TOPIC: Final = "errors.deadletterqueue.topic.name"
 # The level of the feature from which on there are dead-letter queues (KIP-1191).
 _WITH_DEAD_LETTERS: Final = 2
 _DURATION: Final = re.compile(
@@ -77,7 +75,7 @@ class ShareGroupConfigs:
             partition_max_record_locks=number("share.partition.max.record.locks"),
             record_lock_duration_ms=number("share.record.lock.duration.ms"),
             may_renew=own.get("share.renew.acknowledge.enable", "true").lower() == "true",
-            has_dead_letters=self._has_dead_letters and bool(own.get(_DEAD_LETTER_TOPIC)),
+            has_dead_letters=self._has_dead_letters and bool(self.dead_letter_topic(group_id)),
         )
 
     def is_committed_only(self, group_id: str) -> bool:
@@ -86,11 +84,11 @@ class ShareGroupConfigs:
 
     def dead_letter_topic(self, group_id: str) -> str:
         """Return the name of a group's dead-letter topic; "" if it has none."""
-        return self._own(group_id).get(_DEAD_LETTER_TOPIC, "")
+        return self._own(group_id).get("errors.deadletterqueue.topic.name", "")
 
     def copies_dead_letters(self, group_id: str) -> bool:
         """Return whether dead letters have the key and value of their records."""
-        return self._own(group_id).get(_COPY, "").lower() == "true"
+        return self._own(group_id).get("errors.deadletterqueue.copy.record.enable", "").lower() == "true"
 
     def dead_letter_refusal(self, topic: str) -> str:
         """Return why dead letters may not be written to a topic; "" if they may."""
