@@ -5,9 +5,9 @@ Each function returns the refusals, by topic or partition, and raises Refused if
 
 from typing import TYPE_CHECKING
 
-from odradek.cli.apis import ALTER_SHARE_GROUP_OFFSETS, DELETE_SHARE_GROUP_OFFSETS, OFFSET_DELETE
 from odradek.cli.cluster import Cluster, Refused, check
 from odradek.cli.described_group import SHARE, DescribedGroup
+from odradek.client.admin_apis import ALTER_SHARE_GROUP_OFFSETS, DELETE_SHARE_GROUP_OFFSETS, OFFSET_DELETE
 from odradek.client.apis import OFFSET_COMMIT
 from odradek.protocol.message_types.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,

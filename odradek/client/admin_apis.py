@@ -10,15 +10,19 @@ from odradek.protocol.api_keys import ApiKey
 if TYPE_CHECKING:
     # Each caller imports only the classes of the messages that it sends.
     from odradek.protocol.message_types import alter_client_quotas as alter_quotas
+    from odradek.protocol.message_types import alter_share_group_offsets as alter_shares
     from odradek.protocol.message_types import alter_user_scram_credentials as alter_scram
     from odradek.protocol.message_types import consumer_group_describe as group_types
     from odradek.protocol.message_types import consumer_group_heartbeat as heartbeat_types
     from odradek.protocol.message_types import create_delegation_token as create_token
+    from odradek.protocol.message_types import delete_share_group_offsets as delete_shares
     from odradek.protocol.message_types import describe_client_quotas as describe_quotas
     from odradek.protocol.message_types import describe_delegation_token as describe_token
+    from odradek.protocol.message_types import describe_share_group_offsets as describe_shares
     from odradek.protocol.message_types import describe_user_scram_credentials as describe_scram
     from odradek.protocol.message_types import expire_delegation_token as expire_token
     from odradek.protocol.message_types import renew_delegation_token as renew_token
+    from odradek.protocol.message_types import share_group_describe as share_types
     from odradek.protocol.message_types.api_versions import ApiVersionsRequest, ApiVersionsResponse
     from odradek.protocol.message_types.create_acls import CreateAclsRequest, CreateAclsResponse
     from odradek.protocol.message_types.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
@@ -49,6 +53,9 @@ if TYPE_CHECKING:
 ALTER_CLIENT_QUOTAS: Final[Api[alter_quotas.AlterClientQuotasRequest, alter_quotas.AlterClientQuotasResponse]] = Api(
     ApiKey.ALTER_CLIENT_QUOTAS
 )
+ALTER_SHARE_GROUP_OFFSETS: Final[Api[alter_shares.AlterShareGroupOffsetsRequest, alter_shares.AlterShareGroupOffsetsResponse]] = (
+    Api(ApiKey.ALTER_SHARE_GROUP_OFFSETS)
+)
 ALTER_USER_SCRAM_CREDENTIALS: Final[
     Api[alter_scram.AlterUserScramCredentialsRequest, alter_scram.AlterUserScramCredentialsResponse]
 ] = Api(ApiKey.ALTER_USER_SCRAM_CREDENTIALS)
@@ -73,6 +80,9 @@ CREATE_TOPICS: Final[Api[CreateTopicsRequest, CreateTopicsResponse]] = Api(ApiKe
 DELETE_ACLS: Final[Api[DeleteAclsRequest, DeleteAclsResponse]] = Api(ApiKey.DELETE_ACLS)
 DELETE_GROUPS: Final[Api[DeleteGroupsRequest, DeleteGroupsResponse]] = Api(ApiKey.DELETE_GROUPS)
 DELETE_RECORDS: Final[Api[DeleteRecordsRequest, DeleteRecordsResponse]] = Api(ApiKey.DELETE_RECORDS)
+DELETE_SHARE_GROUP_OFFSETS: Final[
+    Api[delete_shares.DeleteShareGroupOffsetsRequest, delete_shares.DeleteShareGroupOffsetsResponse]
+] = Api(ApiKey.DELETE_SHARE_GROUP_OFFSETS)
 DELETE_TOPICS: Final[Api[DeleteTopicsRequest, DeleteTopicsResponse]] = Api(ApiKey.DELETE_TOPICS)
 DESCRIBE_ACLS: Final[Api[DescribeAclsRequest, DescribeAclsResponse]] = Api(ApiKey.DESCRIBE_ACLS)
 DESCRIBE_CLIENT_QUOTAS: Final[Api[describe_quotas.DescribeClientQuotasRequest, describe_quotas.DescribeClientQuotasResponse]] = (
@@ -88,6 +98,9 @@ DESCRIBE_GROUPS: Final[Api[DescribeGroupsRequest, DescribeGroupsResponse]] = Api
 DESCRIBE_LOG_DIRS: Final[Api[DescribeLogDirsRequest, DescribeLogDirsResponse]] = Api(ApiKey.DESCRIBE_LOG_DIRS)
 DESCRIBE_PRODUCERS: Final[Api[DescribeProducersRequest, DescribeProducersResponse]] = Api(ApiKey.DESCRIBE_PRODUCERS)
 DESCRIBE_QUORUM: Final[Api[DescribeQuorumRequest, DescribeQuorumResponse]] = Api(ApiKey.DESCRIBE_QUORUM)
+DESCRIBE_SHARE_GROUP_OFFSETS: Final[
+    Api[describe_shares.DescribeShareGroupOffsetsRequest, describe_shares.DescribeShareGroupOffsetsResponse]
+] = Api(ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS)
 DESCRIBE_TRANSACTIONS: Final[Api[DescribeTransactionsRequest, DescribeTransactionsResponse]] = Api(ApiKey.DESCRIBE_TRANSACTIONS)
 DESCRIBE_USER_SCRAM_CREDENTIALS: Final[
     Api[describe_scram.DescribeUserScramCredentialsRequest, describe_scram.DescribeUserScramCredentialsResponse]
@@ -107,5 +120,8 @@ LIST_TRANSACTIONS_BY_PATTERN: Final[Api[ListTransactionsRequest, ListTransaction
 OFFSET_DELETE: Final[Api[OffsetDeleteRequest, OffsetDeleteResponse]] = Api(ApiKey.OFFSET_DELETE)
 RENEW_DELEGATION_TOKEN: Final[Api[renew_token.RenewDelegationTokenRequest, renew_token.RenewDelegationTokenResponse]] = Api(
     ApiKey.RENEW_DELEGATION_TOKEN
+)
+SHARE_GROUP_DESCRIBE: Final[Api[share_types.ShareGroupDescribeRequest, share_types.ShareGroupDescribeResponse]] = Api(
+    ApiKey.SHARE_GROUP_DESCRIBE
 )
 WRITE_TXN_MARKERS: Final[Api[WriteTxnMarkersRequest, WriteTxnMarkersResponse]] = Api(ApiKey.WRITE_TXN_MARKERS, 1)

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
-
-from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.timing.reply import Reply
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from odradek.coordinator.share.state import PartitionState, SharePartitionKey, StateBatch
+    from odradek.protocol.errors import KafkaError
+    from odradek.timing.reply import Reply
 
 
 class SharePersister(Protocol):
@@ -29,15 +28,3 @@ class SharePersister(Protocol):
         batches: Sequence[StateBatch],
     ) -> Reply[KafkaError | None]:
         """Write changed batches, and the start offset."""
-
-
-class NoSharePersister:
-    """The persister of a broker without a share coordinator: share partitions cannot be loaded."""
-
-    def read(self, *_: object) -> Reply[Any]:
-        """Refuse: COORDINATOR_NOT_AVAILABLE."""
-        reply: Reply[Any] = Reply()
-        reply.complete(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "this broker has no share coordinator"))
-        return reply
-
-    write = read
