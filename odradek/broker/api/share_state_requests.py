@@ -1,11 +1,11 @@
 """The common part of the five APIs for the state of share partitions: each partition of a request is asked for by itself.
 
-As in Kafka, a request without a group, without topics, or with a topic without partitions is answered by an empty response.
+As in Kafka, a request without a group, without topics, or with a topic without partitions is answered by an empty response. A
+partition that is named twice is asked for twice, and has one answer, the last.
 """
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from itertools import islice
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
@@ -53,20 +53,22 @@ def answer_each(
     """Ask the share coordinator for each partition of ``request``. Return the response, or a Reply of it."""
     if not request.group_id or any(not topic.partitions for topic in request.topics):
         return convert.respond([])
-    places = [(topic.topic_id or _NO_TOPIC, item) for topic in request.topics for item in topic.partitions]
+    places = [(topic.topic_id, item) for topic in request.topics for item in topic.partitions]
     outcomes: list[object] = [None] * len(places)
     waiting: list[tuple[int, Reply[Any]]] = []
     for place, (topic_id, item) in enumerate(places):
-        reply = services.shares.ask(convert.ask(SharePartitionKey(request.group_id, topic_id, item.partition), item))
+        key = SharePartitionKey(request.group_id, topic_id or _NO_TOPIC, item.partition)
+        reply = services.shares.ask(convert.ask(key, item))
         if reply.done:
             outcomes[place] = reply.response
         else:
             waiting.append((place, reply))
 
     def response() -> ResponseT:
-        items = iter([_item(convert, item.partition, outcome) for (_, item), outcome in zip(places, outcomes, strict=True)])
-        topics = [(topic.topic_id, list(islice(items, len(topic.partitions)))) for topic in request.topics]
-        return convert.respond(topics)
+        topics: dict[UUID | None, dict[int, Any]] = {}
+        for (topic_id, item), outcome in zip(places, outcomes, strict=True):
+            topics.setdefault(topic_id, {})[item.partition] = _item(convert, item.partition, outcome)
+        return convert.respond([(topic_id, list(items.values())) for topic_id, items in topics.items()])
 
     return _when_all_have_arrived(outcomes, waiting, response) if waiting else response()
 

@@ -21,6 +21,14 @@ async def test_each_partition_has_its_answer(node):
     ]
 
 
+async def test_a_partition_that_is_named_twice_has_one_answer(node):
+    await find(node)
+    topic_id = await node.create()
+    items = [{"partition": 0, "state_epoch": epoch} for epoch in (3, 2)]
+    [(told_id, item)] = await ask_all(node, INITIALIZE, (topic_id, items[:1]), (topic_id, items[1:]))
+    assert (told_id, item.error_code) == (topic_id, ErrorCode.FENCED_STATE_EPOCH)
+
+
 async def test_an_older_state_epoch_is_fenced(node):
     await find(node)
     topic_id = await node.create()
