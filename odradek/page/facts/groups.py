@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.client.admin_apis import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, LIST_GROUPS
 from odradek.client.apis import OFFSET_FETCH
-from odradek.page.facts.source import ask_nodes
+from odradek.page.facts.source import ask_nodes, in_turns
 from odradek.protocol.coordinator_records.consumer_protocol import CONSUMER_PROTOCOL_TYPE, assigned_partitions
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.message_types.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -88,9 +88,11 @@ async def described_groups(source: Source, groups: Sequence[Listed]) -> dict[str
             ),
         )
         found |= {
-            each.group_id: _classic(each) for answer in of_classic.values() for each in answer.groups if not each.error_code
+            each.group_id: await _classic(each) for answer in of_classic.values() for each in answer.groups if not each.error_code
         }
-        found |= {each.group_id: _newer(each) for answer in of_newer.values() for each in answer.groups if not each.error_code}
+        found |= {
+            each.group_id: await _newer(each) for answer in of_newer.values() for each in answer.groups if not each.error_code
+        }
     return found
 
 
@@ -129,19 +131,19 @@ def _slices(groups: Sequence[Listed], kind: str | None) -> list[dict[int, list[s
     return slices
 
 
-def _classic(group: ClassicGroup) -> Described:
+async def _classic(group: ClassicGroup) -> Described:
     # A group without a protocol is between two generations: its members have no partitions.
     is_readable = group.protocol_type == CONSUMER_PROTOCOL_TYPE and bool(group.protocol_data)
-    members = tuple(
-        Member(
+    members = await in_turns(
+        lambda member: Member(
             member.member_id,
             member.group_instance_id,
             member.client_id,
             member.client_host.lstrip("/"),
             _partitions(member.member_assignment) if is_readable else None,
             None,
-        )
-        for member in group.members
+        ),
+        group.members,
     )
     return Described(group.group_id, group.group_state, group.protocol_type, group.protocol_data, None, members)
 
@@ -153,16 +155,16 @@ def _partitions(data: bytes) -> tuple[Partition, ...] | None:
         return None
 
 
-def _newer(group: NewerGroup) -> Described:
-    members = tuple(
-        Member(
+async def _newer(group: NewerGroup) -> Described:
+    members = await in_turns(
+        lambda member: Member(
             member.member_id,
             member.instance_id,
             member.client_id,
             member.client_host.lstrip("/"),
             tuple(sorted((each.topic_name, index) for each in member.assignment.topic_partitions for index in each.partitions)),
             member.member_epoch,
-        )
-        for member in group.members
+        ),
+        group.members,
     )
     return Described(group.group_id, group.group_state, CONSUMER_PROTOCOL_TYPE, group.assignor_name, group.group_epoch, members)
