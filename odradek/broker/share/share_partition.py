@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 
 class SharePartitionState(Enum):
-    """Whether the share partition can be used."""
+    """The stages of a share partition's life."""
 
     EMPTY = auto()
     INITIALIZING = auto()

@@ -148,10 +148,10 @@ class Broker:
         # The authorizer; None if there is none.
         self.authorization: Authorization | None = authorization(config, self.clock)
         self.credentials = NodeCredentials(self)
-        self._coordinator_services = self._make_coordinator_services()
-        self.groups = GroupCoordinator(self._coordinator_services)
-        self.transactions = TransactionCoordinator(self._coordinator_services, self.groups.write_marker, self.member.peers)
-        self.shares = ShareCoordinator(self._coordinator_services)
+        services = self._make_coordinator_services()
+        self.groups = GroupCoordinator(services)
+        self.transactions = TransactionCoordinator(services, self.groups.write_marker, self.member.peers)
+        self.shares = ShareCoordinator(services)
         self.partition_ends = self.member.partition_ends
         large = LargeRequests(self.slices, self.response_memory, pieces_of, NEVER_SLICED, WITH_RECORDS, has_unbounded_response)
         self.dispatcher = Dispatcher(self, self.clock, SERVED, self._handlers(), large=large)

@@ -22,7 +22,7 @@ from odradek.coordinator.share.state import UNINITIALIZED_START_OFFSET, StateBat
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-# Of StateBatch.
+# Fields of StateBatch.
 _FIRST_OFFSET: Final = itemgetter(0)
 _LAST_OFFSET: Final = itemgetter(1)
 
