@@ -91,10 +91,23 @@ def release(window: InFlightWindow, member_id: str, limits: ShareLimits) -> Stat
     return transition
 
 
-def expire(window: InFlightWindow, now_ms: float, limits: ShareLimits) -> tuple[list[StateBatch], list[DeadLetters]]:
-    """Release all records whose acquisition lock has expired. Return them, and the dead letters among them."""
+class Expired(NamedTuple):
+    """The records whose locks have expired, the dead letters among them, and the earliest deadline that is left, or None."""
+
+    batches: list[StateBatch]
+    letters: list[DeadLetters]
+    next_deadline_ms: float | None
+
+
+def expire(window: InFlightWindow, now_ms: float, limits: ShareLimits) -> Expired:
+    """Release all records whose acquisition lock has expired."""
     batches, letters = [], []
-    for run in _acquired_runs(window, now_ms):
+    deadline_ms: float | None = None
+    for run in _acquired_runs(window):
+        if run.lock_deadline_ms > now_ms:
+            if deadline_ms is None or run.lock_deadline_ms < deadline_ms:
+                deadline_ms = run.lock_deadline_ms
+            continue
         run.change(_state_after_release(window, run, limits))
         batches.append(run.batch)
         window.count_complete(run)
@@ -102,7 +115,7 @@ def expire(window: InFlightWindow, now_ms: float, limits: ShareLimits) -> tuple[
             window.may_have_available = True
         elif run.state == RecordState.ARCHIVING:
             letters.append(DeadLetters(run, DeadLetterCause.DELIVERY_COUNT_EXCEEDED))
-    return batches, letters
+    return Expired(batches, letters, deadline_ms)
 
 
 def commit(window: InFlightWindow, transition: StateTransition) -> list[DeadLetters]:
@@ -146,11 +159,11 @@ def next_deadline(window: InFlightWindow) -> float | None:
     return min(deadlines, default=None)
 
 
-def _acquired_runs(window: InFlightWindow, expired_by_ms: float | None = None) -> Iterator[InFlightState]:
+def _acquired_runs(window: InFlightWindow) -> Iterator[InFlightState]:
     """Yield the acquired runs, with the start offset inside none of them."""
-    for batch in tuple(window.batches):
+    for batch in window.batches:
         for run in tuple(batch.runs):
-            if run.state != RecordState.ACQUIRED or (expired_by_ms is not None and run.lock_deadline_ms > expired_by_ms):
+            if run.state is not RecordState.ACQUIRED:
                 continue
             if run.first_offset < window.start_offset <= run.last_offset:
                 rest = batch.split(run, window.start_offset)

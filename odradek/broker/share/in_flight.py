@@ -204,24 +204,17 @@ class InFlightBatch:
     ``is_split`` tells whether the records have been told apart since. Kafka then looks at each of them on its own.
     """
 
-    __slots__ = ("is_split", "runs")
+    __slots__ = ("first_offset", "is_split", "last_offset", "runs")
 
     def __init__(self, runs: list[InFlightState], is_split: bool = False) -> None:
+        # The batch keeps its offsets, whatever becomes of the runs.
+        self.first_offset = runs[0].first_offset
+        self.last_offset = runs[-1].last_offset
         self.runs = runs
         self.is_split = is_split
 
     def __repr__(self) -> str:
         return repr(self.runs)
-
-    @property
-    def first_offset(self) -> int:
-        """Return the offset of the first record."""
-        return self.runs[0].first_offset
-
-    @property
-    def last_offset(self) -> int:
-        """Return the offset of the last record."""
-        return self.runs[-1].last_offset
 
     def run_at(self, offset: int) -> InFlightState:
         """Return the run with this offset; the nearest one if the batch ends before it, or begins behind it."""
@@ -229,13 +222,19 @@ class InFlightBatch:
 
     def between(self, first_offset: int, last_offset: int) -> list[InFlightState]:
         """Return the runs of these offsets, split so that they have no others."""
+        begin = self._boundary(first_offset)
+        return self.runs[begin : self._boundary(last_offset + 1)]
+
+    def _boundary(self, offset: int) -> int:
+        """Return the index of the run that begins at ``offset``, split off if need be, or of the first one behind it."""
         runs = self.runs
-        for offset in (first_offset, last_offset + 1):
-            index = bisect_right(runs, offset, key=_first_offset) - 1
-            if index >= 0 and runs[index].first_offset < offset <= runs[index].last_offset:
-                runs.insert(index + 1, runs[index].split(offset))
-                self.is_split = True
-        return [run for run in runs if run.first_offset >= first_offset and run.last_offset <= last_offset]
+        index = bisect_right(runs, offset, key=_first_offset) - 1
+        if index < 0 or runs[index].first_offset == offset:
+            return max(index, 0)
+        if offset <= runs[index].last_offset:
+            runs.insert(index + 1, runs[index].split(offset))
+            self.is_split = True
+        return index + 1
 
     def split(self, run: InFlightState, offset: int) -> InFlightState:
         """Split a run of this batch, and return the part from ``offset`` on."""

@@ -253,8 +253,9 @@ class SharePartition:
 
     def _expire(self) -> None:
         now_ms = self._services.timer.clock.monotonic_ms()
-        batches, letters = acknowledgement.expire(self.window, now_ms, self.limits)
-        self._watch_locks()
+        batches, letters, next_deadline_ms = acknowledgement.expire(self.window, now_ms, self.limits)
+        if next_deadline_ms is not None:
+            self._expire_at(next_deadline_ms)
         if batches:
             self._write(batches).when_done(partial(self._expired, letters))
             self._services.wake(self.key)
