@@ -12,9 +12,7 @@ from odradek.timing.driver import OwnTasks
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from odradek.client.node_client import NodeClient
+    from odradek.broker.cluster.broker_clients import BrokerClients
 
 _ALL_IN_SYNC: Final = -1
 _TIMEOUT_MS: Final = 30_000
@@ -23,9 +21,8 @@ _TIMEOUT_MS: Final = 30_000
 class DeadLetterPeers:
     """The OtherLeaders of the dead-letter queue. Loop thread only."""
 
-    def __init__(self, client_of: Callable[[int], NodeClient | None]) -> None:
-        """``client_of`` returns the client of a broker, None if it is not alive."""
-        self._client_of = client_of
+    def __init__(self, clients: BrokerClients) -> None:
+        self._clients = clients
         self._tasks = OwnTasks()
 
     def produce(self, node_id: int, topic: str, partition: int, batch: bytes) -> Reply[KafkaError | None]:
@@ -35,7 +32,7 @@ class DeadLetterPeers:
         return reply
 
     async def _produce(self, node_id: int, topic: str, partition: int, batch: bytes, reply: Reply[KafkaError | None]) -> None:
-        client = self._client_of(node_id)
+        client = self._clients.client_of(node_id)
         if client is None:
             reply.complete(KafkaError(ErrorCode.NETWORK_EXCEPTION, f"broker {node_id} is not alive"))
             return

@@ -15,6 +15,7 @@ import asyncio
 from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
+from odradek.broker.cluster.broker_clients import BrokerClients, PeerNetwork
 from odradek.broker.cluster.dead_letter_peers import DeadLetterPeers
 from odradek.broker.cluster.followed_metadata import FollowedMetadata
 from odradek.broker.cluster.leader_hints import LeaderHints
@@ -124,38 +125,17 @@ class ClusterMember:
         self._throttles = ReplicationThrottles(self.image, config, broker.clock, node_id)
         self._view = self._make_view()
         self._fetchers = self._make_fetchers()
+        network = self._network(connect)
         self.peers = TransactionPeers(
             self.image,
-            connect,
-            timer,
-            random,
-            node_id=node_id,
-            address_of=self._view.address_of,
-            call_soon=broker.call_soon,
-            request_timeout_ms=config["request.timeout.ms"],
+            network,
             retry_backoff_ms=config["add.partitions.to.txn.retry.backoff.ms"],
             max_retry_ms=config["add.partitions.to.txn.retry.backoff.max.ms"],
         )
-        self.partition_ends = PartitionEnds(
-            self.image,
-            connect,
-            timer,
-            random,
-            node_id=node_id,
-            address_of=self._view.address_of,
-            call_soon=broker.call_soon,
-            request_timeout_ms=config["request.timeout.ms"],
-        )
-        self.share_peers = ShareStatePeers(
-            connect,
-            timer,
-            random,
-            node_id=node_id,
-            address_of=self._view.address_of,
-            call_soon=broker.call_soon,
-            request_timeout_ms=config["request.timeout.ms"],
-        )
-        self.dead_letter_peers = DeadLetterPeers(self.share_peers.client_of)
+        self._share_clients = BrokerClients(network, "shares")
+        self.partition_ends = PartitionEnds(self.image, self._share_clients)
+        self.share_peers = ShareStatePeers(self._share_clients)
+        self.dead_letter_peers = DeadLetterPeers(self._share_clients)
         self.roles = ReplicatedRoles(
             self._view,
             self._fetchers,
@@ -166,6 +146,18 @@ class ClusterMember:
             held_high_watermark=self._held_high_watermark,
             min_in_sync=self._min_in_sync,
             call_soon=broker.call_soon,
+        )
+
+    def _network(self, connect: Callable[[Address], Connect]) -> PeerNetwork:
+        broker = self._broker
+        return PeerNetwork(
+            connect,
+            self._view.address_of,
+            broker.call_soon,
+            broker.timer,
+            broker.random,
+            broker.node_id,
+            broker.config["request.timeout.ms"],
         )
 
     def _make_view(self) -> BrokersView:
@@ -244,11 +236,10 @@ class ClusterMember:
         for task in self._tasks:
             task.cancel()
         for part in (
-            *(self.peers, self.share_peers, self.dead_letter_peers, self._source.link, self._forwarding, self._blocks),
-            *(self._alter_partitions, self._assignments),
+            *(self.peers, self.partition_ends, self.share_peers, self.dead_letter_peers, self._share_clients),
+            *(self._source.link, self._forwarding, self._blocks, self._alter_partitions, self._assignments),
         ):
             part.close()
-        self.partition_ends.close()
         self._fetchers.end()
 
     def _epoch(self) -> int:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.client.api import Api, ClientError
 from odradek.client.apis import LATEST_TIMESTAMP
-from odradek.client.node_client import ClientConfig, NodeClient
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.list_offsets import (
@@ -22,13 +21,10 @@ from odradek.timing.driver import OwnTasks
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-    from random import Random
+    from collections.abc import Iterable
 
-    from odradek.client.node_client import Connect
+    from odradek.broker.cluster.broker_clients import BrokerClients
     from odradek.controller.metadata.image import MetadataImage
-    from odradek.controller.quorum.leader_discovery import Address
-    from odradek.timing.timer import Timer
 
 # From this version on, one offset for each partition.
 _LIST_OFFSETS: Final[Api[ListOffsetsRequest, ListOffsetsResponse]] = Api(ApiKey.LIST_OFFSETS, 1)
@@ -46,27 +42,10 @@ class _Asked(NamedTuple):
 class PartitionEnds:
     """Asks the leaders of partitions on other brokers. Loop thread only."""
 
-    def __init__(
-        self,
-        image: MetadataImage,
-        connect: Callable[[Address], Connect],
-        timer: Timer,
-        random: Random,
-        *,
-        node_id: int,
-        address_of: Callable[[int], Address | None],
-        call_soon: Callable[[Callable[[], None]], object],
-        request_timeout_ms: int,
-    ) -> None:
-        """``address_of`` returns where brokers reach a broker, None if it is not alive."""
+    def __init__(self, image: MetadataImage, clients: BrokerClients) -> None:
         self._image = image
-        self._connect = connect
-        self._timer = timer
-        self._random = random
-        self._address_of = address_of
-        self._call_soon = call_soon
-        self._config = ClientConfig(client_id=f"broker-{node_id}-share-lags", request_timeout_ms=request_timeout_ms)
-        self._clients: dict[int, tuple[Address, NodeClient]] = {}
+        self._clients = clients
+        self._network = clients.network
         self._unsent: dict[int, list[_Asked]] = {}
         self._tasks = OwnTasks()
 
@@ -77,20 +56,17 @@ class PartitionEnds:
         record = None if known is None else known.partitions.get(partition)
         if record is None:
             reply.complete(KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no partition {topic}-{partition}"))
-        elif self._address_of(record.leader) is None:
+        elif self._network.address_of(record.leader) is None:
             reply.complete(KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{partition} has no leader"))
         else:
             if not self._unsent:
-                self._call_soon(self._send)
+                self._network.call_soon(self._send)
             self._unsent.setdefault(record.leader, []).append(_Asked(topic, partition, reply))
         return reply
 
     def close(self) -> None:
-        """Close all connections. Open requests get no answer."""
+        """Wait for no answer any more."""
         self._tasks.cancel()
-        for _, client in self._clients.values():
-            client.close()
-        self._clients.clear()
 
     def _send(self) -> None:
         unsent, self._unsent = self._unsent, {}
@@ -98,7 +74,7 @@ class PartitionEnds:
             self._tasks.start(self._ask(node_id, asked))
 
     async def _ask(self, node_id: int, asked: list[_Asked]) -> None:
-        client = self._client(node_id)
+        client = self._clients.client_of(node_id)
         ends: dict[tuple[str, int], int | KafkaError] = {}
         reason = "the leader is not alive"
         if client is not None:
@@ -109,21 +85,6 @@ class PartitionEnds:
         missing = KafkaError(ErrorCode.NETWORK_EXCEPTION, reason)
         for topic, partition, reply in asked:
             reply.complete(ends.get((topic, partition), missing))
-
-    def _client(self, node_id: int) -> NodeClient | None:
-        """Return the connection to a broker; None if it is not alive."""
-        address = self._address_of(node_id)
-        known = self._clients.get(node_id)
-        if known is not None and known[0] == address:
-            return known[1]
-        if known is not None:
-            known[1].close()
-            del self._clients[node_id]
-        if address is None:
-            return None
-        client = NodeClient(self._connect(address), self._timer, self._random, self._config)
-        self._clients[node_id] = (address, client)
-        return client
 
 
 def _request(asked: Iterable[_Asked]) -> ListOffsetsRequest:

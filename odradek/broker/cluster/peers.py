@@ -22,7 +22,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.client.api import Api, ClientError
-from odradek.client.node_client import ClientConfig, Connect, NodeClient, connect_to
+from odradek.client.node_client import Connect, NodeClient, connect_to
 from odradek.common.config.definitions import InvalidConfig
 from odradek.common.config.listener_config import (
     PLAINTEXT,
@@ -53,8 +53,8 @@ from odradek.timing.reply import Reply
 if TYPE_CHECKING:
     import ssl
     from collections.abc import Callable
-    from random import Random
 
+    from odradek.broker.cluster.broker_clients import PeerNetwork
     from odradek.broker.coordination.transaction_coordinator import Verdicts
     from odradek.client.login import Login
     from odradek.common.config.broker_config import BrokerConfig
@@ -62,7 +62,6 @@ if TYPE_CHECKING:
     from odradek.controller.quorum.leader_discovery import Address
     from odradek.coordinator.runtime.result import EndTxnMarker
     from odradek.timing.clock import Clock
-    from odradek.timing.timer import Timer
 
 
 class PeerConnections:
@@ -130,8 +129,7 @@ _VERIFY: Final[Api[AddPartitionsToTxnRequest, AddPartitionsToTxnResponse]] = Api
 _NO_LEADER: Final = -1
 # The most connections to one broker for verifications. Further ones share them.
 _MAX_VERIFICATION_CLIENTS: Final = 16
-# WriteTxnMarkers requests in flight to one broker. Each waits for a replication.
-_MAX_MARKERS_IN_FLIGHT: Final = 64
+_PURPOSE: Final = "transactions"
 
 
 class _PendingMarker(NamedTuple):
@@ -146,11 +144,10 @@ class _PendingMarker(NamedTuple):
 class _Peer:
     """The connections to one broker."""
 
-    def __init__(self, address: Address, new_client: Callable[[Address, int], NodeClient]) -> None:
-        """``new_client`` creates a client, given the address and the maximum number of requests in flight."""
+    def __init__(self, address: Address, network: PeerNetwork) -> None:
         self.address = address
-        self._new_client = new_client
-        self.markers = new_client(address, _MAX_MARKERS_IN_FLIGHT)
+        self._network = network
+        self.markers = network.new_client(address, _PURPOSE)
         self._verification_clients: list[NodeClient] = []
 
     def client_for_verification(self) -> NodeClient:
@@ -158,7 +155,7 @@ class _Peer:
         clients = self._verification_clients
         found = min(clients, key=lambda client: client.unanswered, default=None)
         if found is None or (found.unanswered and len(clients) < _MAX_VERIFICATION_CLIENTS):
-            found = self._new_client(self.address, 1)
+            found = self._network.new_client(self.address, _PURPOSE, 1)
             clients.append(found)
         return found
 
@@ -171,34 +168,14 @@ class _Peer:
 class TransactionPeers:
     """The OtherBrokers of the transaction coordinator. Loop thread only."""
 
-    def __init__(
-        self,
-        image: MetadataImage,
-        connect: Callable[[Address], Connect],
-        timer: Timer,
-        random: Random,
-        *,
-        node_id: int,
-        address_of: Callable[[int], Address | None],
-        call_soon: Callable[[Callable[[], None]], object],
-        request_timeout_ms: int,
-        retry_backoff_ms: int,
-        max_retry_ms: int,
-    ) -> None:
-        """``address_of`` returns where brokers reach a broker, None if it is not alive.
-
-        The times are ``request.timeout.ms``, ``add.partitions.to.txn.retry.backoff.ms`` and its ``.max.ms``.
-        """
+    def __init__(self, image: MetadataImage, network: PeerNetwork, *, retry_backoff_ms: int, max_retry_ms: int) -> None:
+        """The times are ``add.partitions.to.txn.retry.backoff.ms`` and its ``.max.ms``."""
         self._image = image
-        self._connect = connect
-        self._timer = timer
-        self._random = random
-        self._node_id = node_id
-        self._address_of = address_of
-        self._call_soon = call_soon
-        self._request_timeout_ms = request_timeout_ms
+        self._network = network
+        self._timer = network.timer
+        self._node_id = network.node_id
         self._retry_backoff_ms = retry_backoff_ms
-        self._max_retry_ms = min(max_retry_ms, request_timeout_ms)
+        self._max_retry_ms = min(max_retry_ms, network.request_timeout_ms)
         self._peers: dict[int, _Peer] = {}
         self._unsent: dict[int, list[_PendingMarker]] = {}
         self._tasks = OwnTasks()
@@ -214,10 +191,10 @@ class TransactionPeers:
     def write_marker(self, topic: str, partition: int, marker: EndTxnMarker) -> Reply[KafkaError | None]:
         """Send a marker to the leader, together with others of this turn. KafkaError: LEADER_NOT_AVAILABLE."""
         leader = self._leader(topic, partition)
-        if leader is None or self._address_of(leader) is None:
+        if leader is None or self._network.address_of(leader) is None:
             raise KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{topic}-{partition} has no leader")
         if not self._unsent:
-            self._call_soon(self._send_markers)
+            self._network.call_soon(self._send_markers)
         reply: Reply[KafkaError | None] = Reply()
         self._unsent.setdefault(leader, []).append(_PendingMarker(topic, partition, marker, reply))
         return reply
@@ -228,7 +205,7 @@ class TransactionPeers:
         """Ask the transaction's coordinator. If it does not answer: COORDINATOR_NOT_AVAILABLE, NETWORK_EXCEPTION."""
         reply: Reply[Verdicts] = Reply()
         coordinator = self._coordinator(transactional_id)
-        if coordinator is None or self._address_of(coordinator) is None:
+        if coordinator is None or self._network.address_of(coordinator) is None:
             reply.complete(dict.fromkeys(partitions, ErrorCode.COORDINATOR_NOT_AVAILABLE))
             return reply
         by_topic: dict[str, list[int]] = {}
@@ -263,7 +240,7 @@ class TransactionPeers:
 
     def _peer(self, node_id: int) -> _Peer | None:
         """Return the connections to a broker; None if it is not alive."""
-        address = self._address_of(node_id)
+        address = self._network.address_of(node_id)
         known = self._peers.get(node_id)
         if known is not None and known.address == address:
             return known
@@ -272,16 +249,8 @@ class TransactionPeers:
             del self._peers[node_id]
         if address is None:
             return None
-        peer = self._peers[node_id] = _Peer(address, self._new_client)
+        peer = self._peers[node_id] = _Peer(address, self._network)
         return peer
-
-    def _new_client(self, address: Address, max_in_flight: int) -> NodeClient:
-        config = ClientConfig(
-            client_id=f"broker-{self._node_id}-transactions",
-            request_timeout_ms=self._request_timeout_ms,
-            max_in_flight_requests=max_in_flight,
-        )
-        return NodeClient(self._connect(address), self._timer, self._random, config)
 
     # ------------------------------------------------------------------------------------------------------------------ markers
 

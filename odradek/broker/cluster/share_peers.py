@@ -13,7 +13,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from odradek.client.api import Api, ClientError
-from odradek.client.node_client import ClientConfig, NodeClient
 from odradek.coordinator.share.requests import DeleteState, InitializeState, ReadState, ReadStateSummary, WriteState
 from odradek.coordinator.share.state import PartitionState, StateBatch, StateSummary
 from odradek.protocol.api_keys import ApiKey
@@ -30,16 +29,10 @@ from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from random import Random
     from uuid import UUID
 
-    from odradek.client.node_client import Connect
-    from odradek.controller.quorum.leader_discovery import Address
+    from odradek.broker.cluster.broker_clients import BrokerClients
     from odradek.coordinator.share.requests import ShareStateRequest
-    from odradek.timing.timer import Timer
-
-# Requests in flight to one broker. Each may wait for a replication.
-_MAX_IN_FLIGHT: Final = 64
 
 
 class _Rpc(NamedTuple):
@@ -130,49 +123,26 @@ _Batch = tuple[int, type[Any], str]
 class ShareStatePeers:
     """The OtherShareCoordinators of the persister. Loop thread only."""
 
-    def __init__(
-        self,
-        connect: Callable[[Address], Connect],
-        timer: Timer,
-        random: Random,
-        *,
-        node_id: int,
-        address_of: Callable[[int], Address | None],
-        call_soon: Callable[[Callable[[], None]], object],
-        request_timeout_ms: int,
-    ) -> None:
-        """``address_of`` returns where brokers reach a broker, None if it is not alive."""
-        self._connect = connect
-        self._timer = timer
-        self._random = random
-        self._address_of = address_of
-        self._call_soon = call_soon
-        self._config = ClientConfig(
-            client_id=f"broker-{node_id}-share-state",
-            request_timeout_ms=request_timeout_ms,
-            max_in_flight_requests=_MAX_IN_FLIGHT,
-        )
-        self._clients: dict[int, tuple[Address, NodeClient]] = {}
+    def __init__(self, clients: BrokerClients) -> None:
+        self._clients = clients
+        self._network = clients.network
         self._unsent: dict[_Batch, list[_Pending]] = {}
         self._tasks = OwnTasks()
 
     def ask(self, node_id: int, request: ShareStateRequest) -> Reply[Any]:
         """Send the request when this turn of the loop has ended. KafkaError: COORDINATOR_NOT_AVAILABLE, NETWORK_EXCEPTION."""
         reply: Reply[Any] = Reply()
-        if self._address_of(node_id) is None:
+        if self._network.address_of(node_id) is None:
             reply.complete(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the share coordinator is not alive"))
             return reply
         if not self._unsent:
-            self._call_soon(self._send)
+            self._network.call_soon(self._send)
         self._unsent.setdefault((node_id, type(request), request.key.group_id), []).append(_Pending(request, reply))
         return reply
 
     def close(self) -> None:
-        """Close all connections. Open requests get no answer."""
+        """Wait for no answer any more."""
         self._tasks.cancel()
-        for _, client in self._clients.values():
-            client.close()
-        self._clients.clear()
 
     def _send(self) -> None:
         unsent, self._unsent = self._unsent, {}
@@ -185,7 +155,7 @@ class ShareStatePeers:
                 left = [each for each in left if once[each.request.key] is not each]
 
     async def _exchange(self, node_id: int, rpc: _Rpc, group_id: str, asked: list[_Pending]) -> None:
-        client = self.client_of(node_id)
+        client = self._clients.client_of(node_id)
         reason = "the share coordinator is not alive"
         told: dict[tuple[UUID | None, int], Any] = {}
         if client is not None:
@@ -205,21 +175,6 @@ class ShareStatePeers:
                 reply.complete(KafkaError(_known(result.error_code), result.error_message or ""))
             else:
                 reply.complete(rpc.outcome(request, result))
-
-    def client_of(self, node_id: int) -> NodeClient | None:
-        """Return the client of a broker, for its own requests and for dead letters; None if it is not alive."""
-        address = self._address_of(node_id)
-        known = self._clients.get(node_id)
-        if known is not None and known[0] == address:
-            return known[1]
-        if known is not None:
-            known[1].close()
-            del self._clients[node_id]
-        if address is None:
-            return None
-        client = NodeClient(self._connect(address), self._timer, self._random, self._config)
-        self._clients[node_id] = address, client
-        return client
 
 
 def _topics(rpc: _Rpc, asked: Iterable[_Pending]) -> list[Any]:

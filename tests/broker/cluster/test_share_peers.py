@@ -4,6 +4,7 @@ from random import Random
 from types import SimpleNamespace
 
 from odradek.broker.api import load_handler
+from odradek.broker.cluster.broker_clients import BrokerClients, PeerNetwork
 from odradek.broker.cluster.share_peers import ShareStatePeers
 from odradek.broker.coordination.share_persister import SharePersister
 from odradek.coordinator.runtime.hashing import partition_for
@@ -28,15 +29,10 @@ class Setup:
         self.net = Net(self.answer)
         self.soon = []
         self.alive = {THERE: ("there", 9)}
-        peers = ShareStatePeers(
-            lambda _: self.net.connect,
-            self.bed.timer,
-            Random(1),
-            node_id=HERE,
-            address_of=self.alive.get,
-            call_soon=self.soon.append,
-            request_timeout_ms=500,
+        network = PeerNetwork(
+            lambda _: self.net.connect, self.alive.get, self.soon.append, self.bed.timer, Random(1), HERE, request_timeout_ms=500
         )
+        peers = ShareStatePeers(BrokerClients(network, "shares"))
         controller = SimpleNamespace(image=image_of({"__share_group_state": [leader] * 3}))
         self.persister = SharePersister(controller, self.ask, self.bed.timer, Random(1), node_id=HERE, others=peers)
 

@@ -4,6 +4,7 @@ from random import Random
 
 import pytest
 
+from odradek.broker.cluster.broker_clients import PeerNetwork
 from odradek.broker.cluster.peers import TransactionPeers
 from odradek.coordinator.runtime.result import EndTxnMarker
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -64,18 +65,16 @@ class Setup:
         self.other = Other()
         self.net = Net(self.other.answer)
         self.soon = []
-        self.peers = TransactionPeers(
-            image_of(leaders),
-            lambda _: self.net.connect,
-            Timer(self.clock),
-            Random(1),
-            node_id=HERE,
+        network = PeerNetwork(
+            connect=lambda _: self.net.connect,
             address_of={THERE: ("there", 9)}.get,
             call_soon=self.soon.append,
+            timer=Timer(self.clock),
+            random=Random(1),
+            node_id=HERE,
             request_timeout_ms=REQUEST_TIMEOUT_MS,
-            retry_backoff_ms=RETRY_BACKOFF_MS,
-            max_retry_ms=MAX_RETRY_MS,
         )
+        self.peers = TransactionPeers(image_of(leaders), network, retry_backoff_ms=RETRY_BACKOFF_MS, max_retry_ms=MAX_RETRY_MS)
 
     async def run(self):
         soon, self.soon = self.soon, []
