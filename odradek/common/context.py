@@ -64,7 +64,8 @@ class RequestCost:
 class Session:
     """A client's session: one for each connection, or for each caller in process.
 
-    ``peer`` is (host, port). The client's software is None until its ApiVersions request has named it (KIP-511).
+    ``peer`` is (host, port). ``client_id`` is that of the first request. The client's software is None until its ApiVersions
+    request has named it (KIP-511).
     ``connection`` is None for callers in process, and when the connection is lost.
     """
 
@@ -74,6 +75,7 @@ class Session:
     is_forwarded: ClassVar[bool] = False
 
     __slots__ = (
+        "client_id",
         "client_software_name",
         "client_software_version",
         "connection",
@@ -90,6 +92,7 @@ class Session:
         self.principal = principal
         # True if the client has authenticated by a delegation token.
         self.token_authenticated = False
+        self.client_id: str | None = None
         self.client_software_name: str | None = None
         self.client_software_version: str | None = None
         self.connection: Mutable | None = None

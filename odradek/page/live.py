@@ -1,9 +1,9 @@
 """Live views: the parts of a view are rendered again when something may have changed, and sent to all who look at it.
 
 A ``Feed`` is one view with one query and one user. It renders while somebody is subscribed: soon after a change, and else each
-second, since ages and rates pass by themselves. A rendering that takes longer comes less often, so views take a tenth of the
-loop's time at most. A search takes half of it, in turns of its own, until it is done. ``events`` is one page's stream of
-server-sent events:
+second, since ages and rates pass by themselves. All feeds together take a twenty-fifth of the loop's time at most: the longer a
+rendering takes, and the more feeds there are, the less often it comes. A search takes half of the time, in turns of its own,
+until it is done. ``events`` is one page's stream of server-sent events:
 
     event: part      data: {"id": ..., "html": ...}   an element's new content
     event: problem   data: {"text": ...}              why the facts cannot be read now; empty once they can
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 LEAST_S: Final = 0.25
 MOST_S: Final = 1.0
-_SHARE: Final = 10
+_SHARE: Final = 25
 _LOOK_S: Final = 0.05
 # A line for proxies, and to notice a browser that is gone.
 KEEPALIVE_S: Final = 15.0
@@ -51,8 +51,10 @@ class Rendered(NamedTuple):
 class Feed:
     """The parts of a view, kept up to date by ``run``. ``load`` raises FactError."""
 
-    def __init__(self, load: Load, watch: Watch, clock: Clock) -> None:
+    def __init__(self, load: Load, watch: Watch, clock: Clock, count: Callable[[], int]) -> None:
+        """``count`` returns the number of feeds."""
         self._load = load
+        self._count = count
         self._watch = watch
         self._clock = clock
         self._changed = asyncio.Event()
@@ -92,7 +94,8 @@ class Feed:
             await self._changed.wait()
 
     async def _pause(self, changes: int, took_s: float) -> None:
-        rest_s = max(MOST_S, took_s * _SHARE * 2) - (least_s := max(LEAST_S, took_s * _SHARE))
+        own_share = _SHARE * self._count()
+        rest_s = max(MOST_S, took_s * own_share * 2) - (least_s := max(LEAST_S, took_s * own_share))
         await asyncio.sleep(least_s)
         while rest_s > 0 and self._watch.changes == changes:
             await asyncio.sleep(_LOOK_S)
@@ -149,7 +152,7 @@ class Feeds:
         if key in self._feeds:
             feed, _ = self._feeds[key]
         else:
-            feed = Feed(load, self._watch, self._clock)
+            feed = Feed(load, self._watch, self._clock, lambda: len(self._feeds))
             self._feeds[key] = feed, asyncio.ensure_future(feed.run())
         feed.subscribers += 1
         return feed

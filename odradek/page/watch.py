@@ -1,18 +1,16 @@
-"""The watch over a broker while somebody looks at the page: requests and errors by client, rates, and the timeline.
-
-It is a gate before all others, so it sees what clients send and receive. Without a viewer there is no gate, and no cost.
-"""
+"""The watch over a broker while somebody looks at the page: requests and errors by client, rates, and the timeline."""
 
 from __future__ import annotations
 
 import asyncio
+from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from odradek.common.context import CLOSE_CONNECTION
 from odradek.page.counting import RecordCounts
 from odradek.page.meter import Meter
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.error_codes_in import ErrorScan, compile_error_scan
+from odradek.protocol.error_codes_in import compile_error_scan
 from odradek.protocol.errors import ErrorCode
 from odradek.testing.asking import PEER
 from odradek.testing.timeline.events import Decision
@@ -21,8 +19,9 @@ from odradek.testing.timeline.live import LiveTimeline
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    from odradek.broker.network.route import Route
     from odradek.broker.start.server import Broker as BrokerCore
-    from odradek.common.context import RequestContext, Session
+    from odradek.common.context import RequestContext
     from odradek.testing.listening import ListeningBroker
     from odradek.testing.timeline.events import Event
 
@@ -140,108 +139,107 @@ class PageTimeline(LiveTimeline):
         return None
 
 
+class _Codes:
+    """Receives the error codes of one response."""
+
+    def __init__(self) -> None:
+        self.found: list[int] = []
+
+    def note_error(self, code: int) -> None:
+        self.found.append(code)
+
+
 class Watch:
     """The watch over one broker, across its restarts. Loop thread only.
 
-    Call ``enter`` when a page is opened, and ``leave`` when it is closed. ``enter_requests`` and ``leave_requests`` do the same
-    for the view of requests, which needs a timeline.
+    Call ``enter`` when a page is opened, and ``leave`` when it is closed: meanwhile it notes the errors that clients are told.
+    ``enter_requests`` and ``leave_requests`` are for the view of requests. It needs a timeline and each client's counts, and so a
+    gate before all others, which costs each request some ten microseconds.
     """
 
     def __init__(self, broker: ListeningBroker) -> None:
         self._broker = broker
         self._viewers = 0
         self._request_viewers = 0
-        self._changes = 0
+        self._lines = 0
         self._core: BrokerCore | None = None
         self._open: dict[int, tuple[RequestContext, float]] = {}
-        self._scans: dict[ApiKey, ErrorScan] = {}
         self.timeline = PageTimeline(broker)
         self.meter = Meter()
         self.counts = RecordCounts()
         self.clients: dict[ClientKey, ClientTally] = {}
         # By API, error, client id and host; the latest is last.
         self.errors: dict[tuple[ApiKey, str, str, str], ErrorTally] = {}
-        self._client_ids: dict[Session, str] = {}
 
     @property
     def changes(self) -> int:
-        """The number of events that may have changed something, since the watch was made. Equal numbers: nothing new."""
-        connections = self._broker.core.connections if self._broker.is_running else None
+        """A number that differs from an earlier one if something may have changed since."""
+        core = self._broker.core if self._broker.is_running else None
+        self._follow(core)
+        if core is None:
+            return self._lines
+        asked = sum(route.requests for route in core.dispatcher.routes() if route.api_key not in _LOOKS)
         # Each connection counts twice: when it comes, and when it goes.
-        return self._changes + (0 if connections is None else 2 * connections.accepted - len(connections))
+        connections = core.connections
+        return self._lines + asked + (0 if connections is None else 2 * connections.accepted - len(connections))
 
     def enter(self) -> None:
         """Count one more viewer. The first one starts the watch."""
         self._viewers += 1
         if self._viewers == 1:
-            self._broker.add_gate(self, first=True)
             self._broker.line_watchers.append(self._note_line)
+            self._follow(self._broker.core if self._broker.is_running else None)
 
     def leave(self) -> None:
         """Count one viewer less. The last one stops the watch; its counts stay."""
         self._viewers -= 1
         if not self._viewers:
-            self._broker.remove_gate(self)
             self._broker.line_watchers.remove(self._note_line)
-            self._open.clear()
-            self._client_ids.clear()
+            if self._core is not None:
+                self._core.dispatcher.watch_errors(None)
+            self._core = None
 
     def enter_requests(self) -> None:
-        """Count one more viewer of requests. The first one starts the timeline."""
+        """Count one more viewer of requests. The first one starts the timeline and the counts of clients."""
         self._request_viewers += 1
         if self._request_viewers == 1:
+            self._broker.add_gate(self, first=True)
             self.timeline.start(limit=TIMELINE_EVENTS, records=False)
             self._broker.line_watchers.append(self.timeline.note_line)
 
     def leave_requests(self) -> None:
-        """Count one viewer of requests less. The last one stops the timeline."""
+        """Count one viewer of requests less. The last one stops what the first one started."""
         self._request_viewers -= 1
         if not self._request_viewers:
             self.timeline.stop()
             self._broker.line_watchers.remove(self.timeline.note_line)
-
-    def client_id(self, session: Session) -> str | None:
-        """Return the client id of a connection; None if it has sent no request while somebody watched."""
-        return self._client_ids.get(session)
+            self._broker.remove_gate(self)
+            self._open.clear()
 
     def admit(self, context: RequestContext, request: object) -> None:
         """Count the request, and admit it."""
         del request
-        session = context.session
-        if self._core is not self._broker.core:
-            # Requests of a process that was killed have no answer.
-            self._core = self._broker.core
-            self._open.clear()
-            self._client_ids.clear()
-        if session.peer == PEER:
-            return
-        client_id = context.client_id or ""
-        if session not in self._client_ids:
-            self._note_session(session, client_id)
-        if client_id != PAGE_CLIENT_ID:
+        if _is_of_client(context):
             self._open[id(context)] = (context, self._broker.clock.monotonic_ms())
 
     def release(self, context: RequestContext, response: Any) -> Any:  # noqa: ANN401  any API's message
         """Count the answer, and release it."""
-        key = context.api_key
-        if key not in _LOOKS:
-            self._changes += 1
         begun = self._open.pop(id(context), None)
         if begun is None:
             return response
         client = self._client(context)
-        tally = client.apis.get(key)
+        tally = client.apis.get(context.api_key)
         if tally is None:
-            tally = client.apis[key] = ApiTally()
+            tally = client.apis[context.api_key] = ApiTally()
         took_ms = self._broker.clock.monotonic_ms() - begun[1]
         tally.requests += 1
         tally.took_ms += took_ms
         tally.longest_ms = max(tally.longest_ms, took_ms)
         if response is CLOSE_CONNECTION:
-            self._note_errors(context, tally, {CLOSED: 1})
+            tally.errors[CLOSED] = tally.errors.get(CLOSED, 0) + 1
         elif isinstance(response, tuple):
             tally.throttle_ms += getattr(response, "throttle_time_ms", 0)
-            self._scan(context, tally, response)
+            _scan(context.api_key)(response, tally)
         return response
 
     def _client(self, context: RequestContext) -> ClientTally:
@@ -257,35 +255,43 @@ class Watch:
         client.version = session.client_software_version or client.version
         return client
 
-    def _scan(self, context: RequestContext, tally: ApiTally, response: object) -> None:
-        """Note the error codes in an answer."""
-        scan = self._scans.get(context.api_key)
-        if scan is None:
-            scan = self._scans[context.api_key] = compile_error_scan(context.api_key)
-        found = ApiTally()
-        scan(response, found)
-        if found.errors:
-            self._note_errors(context, tally, found.errors)
+    def _follow(self, core: BrokerCore | None) -> None:
+        """Watch the errors of this process of the broker."""
+        if core is not None and core is not self._core and self._viewers:
+            core.dispatcher.watch_errors(self._note_errors)
+            # Requests of a process that was killed have no answer.
+            self._open.clear()
+            self._core = core
 
-    def _note_errors(self, context: RequestContext, tally: ApiTally, errors: Mapping[str, int]) -> None:
-        for error, count in errors.items():
-            tally.errors[error] = tally.errors.get(error, 0) + count
-            key = context.api_key, error, context.client_id or "", context.peer[0]
+    def _note_errors(self, context: RequestContext, route: Route, response: Any) -> None:  # noqa: ANN401  any API's message
+        if response is CLOSE_CONNECTION:
+            names = [CLOSED]
+        else:
+            codes = _Codes()
+            route.scan_errors(response, codes)
+            for code in codes.found:
+                route.note_error(code)
+            names = [error_name(code) for code in codes.found]
+        if not names or not _is_of_client(context):
+            return
+        for name in names:
+            key = context.api_key, name, context.client_id or "", context.peer[0]
             told = self.errors.pop(key, None) or ErrorTally()
             if len(self.errors) >= _MOST_ERRORS:
                 del self.errors[next(iter(self.errors))]
             self.errors[key] = told
-            told.count += count
+            told.count += 1
             told.at_ms = self._broker.clock.now_ms()
-
-    def _note_session(self, session: Session, client_id: str) -> None:
-        connections = self._broker.core.connections
-        if len(self._client_ids) >= _MOST_CLIENTS:
-            still_open = {connection.session for connection in connections or ()}
-            self._client_ids = {each: name for each, name in self._client_ids.items() if each in still_open}
-        self._client_ids[session] = client_id
 
     def _note_line(self, event: str, fields: Mapping[str, object]) -> None:
         del event
         if "group" in fields or "transactional_id" in fields or "topic" in fields:
-            self._changes += 1
+            self._lines += 1
+
+
+_scan = cache(compile_error_scan)
+
+
+def _is_of_client(context: RequestContext) -> bool:
+    """Return whether the request is a client's, not the page's or the test kit's."""
+    return context.client_id != PAGE_CLIENT_ID and context.session.peer != PEER

@@ -91,9 +91,9 @@ async def test_brokers_have_their_replicas_and_disks(broker, source):
     assert not found.is_partial
 
 
-async def test_without_a_viewer_there_is_no_gate(broker, source):
-    before = broker.core.dispatcher._gate.gates
-    source.watch.leave()
-    assert source.watch in before
+async def test_without_a_viewer_of_requests_there_is_no_gate(broker, source):
     assert broker.core.dispatcher._gate is None
-    source.watch.enter()
+    source.watch.enter_requests()
+    assert source.watch in broker.core.dispatcher._gate.gates
+    source.watch.leave_requests()
+    assert broker.core.dispatcher._gate is None

@@ -11,6 +11,14 @@ from odradek.page.watch import PAGE_CLIENT_ID
 from tests.page.conftest import consuming, producing, until
 
 
+@pytest.fixture
+def watched(source):
+    """The facts, while somebody looks at the requests."""
+    source.watch.enter_requests()
+    yield source
+    source.watch.leave_requests()
+
+
 async def test_the_timeline_has_requests_answers_and_decisions_in_order(broker, source):
     await broker.create_topics({"orders": 1})
     source.watch.enter_requests()
@@ -36,7 +44,7 @@ async def test_the_timeline_has_requests_answers_and_decisions_in_order(broker, 
         await exchange(source, 10**9)
 
 
-async def test_a_client_has_its_requests_errors_and_software(broker, source):
+async def test_a_client_has_its_requests_errors_and_software(broker, watched):
     await broker.create_topics({"orders": 1})
 
     def write():
@@ -48,7 +56,7 @@ async def test_a_client_has_its_requests_errors_and_software(broker, source):
         producer.flush()
 
     await asyncio.to_thread(write)
-    [shop] = [row for row in await clients(source) if row.about.client_id == "shop"]
+    [shop] = [row for row in await clients(watched) if row.about.client_id == "shop"]
     apis = shop.apis
     assert shop.software.startswith("confluent-kafka-python ")
     assert (shop.about.host, shop.about.user) == ("127.0.0.1", "User:ANONYMOUS")
@@ -56,24 +64,24 @@ async def test_a_client_has_its_requests_errors_and_software(broker, source):
     assert apis["Produce"].took_ms >= apis["Produce"].longest_ms > 0
     assert (shop.errors, shop.throttle_ms) == (1, 0)
     assert shop.requests == sum(row.requests for row in apis.values())
-    assert PAGE_CLIENT_ID not in {row.about.client_id for row in await clients(source)}
+    assert PAGE_CLIENT_ID not in {row.about.client_id for row in await clients(watched)}
 
 
-async def test_metrics_that_a_client_pushes_are_shown_with_it(broker, source):
+async def test_metrics_that_a_client_pushes_are_shown_with_it(broker, watched):
     await broker.subscribe_client_metrics(interval_ms=100)
     settings = {"bootstrap.servers": broker.bootstrap_servers, "client.id": "shop"}
     producer = confluent_kafka.Producer(settings)
 
     async def pushed():
         await asyncio.to_thread(producer.poll, 0.05)
-        return [row for row in await clients(source) if row.about.client_id == "shop" and row.telemetry]
+        return [row for row in await clients(watched) if row.about.client_id == "shop" and row.telemetry]
 
     [shop] = await until(pushed)
     assert all(each.name for each in shop.telemetry)
     await asyncio.to_thread(producer.flush)
 
 
-async def test_throttling_is_summed_up(broker, source):
+async def test_throttling_is_summed_up(broker, watched):
     from odradek.protocol.api_keys import ApiKey
     from odradek.protocol.message_types import alter_client_quotas as quotas
 
@@ -84,5 +92,5 @@ async def test_throttling_is_summed_up(broker, source):
     await broker.create_topics({"orders": 1})
     async with producing(broker, client_id="shop") as producer:
         await producer.send_and_wait("orders", b"x" * 20_000)
-        [shop] = [row for row in await clients(source) if row.about.client_id == "shop"]
+        [shop] = [row for row in await clients(watched) if row.about.client_id == "shop"]
     assert shop.throttle_ms > 0

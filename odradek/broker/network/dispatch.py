@@ -58,12 +58,19 @@ class Dispatcher:
         self._gate: GateKeeper | None = None if gate is None else GateKeeper((gate,), _server_error)
         self._large = large
         self._routes: dict[int, Route] = {}
+        self._error_watcher: Callable[[RequestContext, Route, Any], None] | None = None
         # The end of the last request. A request that arrived before it had to queue. This saves a reading of the clock.
         self._free_ms = 0.0
 
     def routes(self) -> list[Route]:
         """Return the route of every requested API and version, with its metrics."""
         return list(self._routes.values())
+
+    def watch_errors(self, watcher: Callable[[RequestContext, Route, Any], None] | None) -> None:
+        """Have ``watcher`` see the responses that may have errors (``Route.error_watcher``); None ends that."""
+        self._error_watcher = watcher
+        for route in self._routes.values():
+            route.error_watcher = watcher
 
     def add_gate(self, gate: Gate, *, first: bool = False, before: Gate | None = None) -> None:
         """Ask ``gate`` about new requests: as the last gate, as the ``first``, or ``before`` another."""
@@ -99,6 +106,8 @@ class Dispatcher:
             if not self._is_served(key, version):
                 return self._refuse(key, version, correlation_id)
             route = self._make_route(key, version)
+        if session.client_id is None:
+            session.client_id = client_id
         if arrived_ms < self._free_ms:
             route.queue_ms += self._free_ms - arrived_ms
         if len(frame) > route.largest_small_bytes and self._large is not None:
@@ -214,6 +223,7 @@ class Dispatcher:
     def _make_route(self, key: int, version: int) -> Route:
         api_key = ApiKey(key)
         route = self._routes[key << 16 | version] = Route(api_key, version, self._load_handler(api_key))
+        route.error_watcher = self._error_watcher
         if self._large is not None:
             route.largest_small_bytes = self._large.largest_small_bytes(route)
             route.has_large_answers = self._large.has_large_answers(route)
@@ -238,12 +248,14 @@ def _encode(context: RequestContext, route: Route, response: Any) -> list[Any]:
     if response is NO_RESPONSE:
         return []
     if response is CLOSE_CONNECTION:
+        if route.error_watcher is not None:
+            route.error_watcher(context, route, response)
         raise CloseConnection
     if route.encode_success is not None:
         frame = route.encode_success(context.correlation_id, response)
         if frame is not None:
             return [frame]
-    route.scan_errors(response, route)
+    route.note_errors(context, response)
     return route.encode(context.correlation_id, response)
 
 

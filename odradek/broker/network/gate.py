@@ -11,6 +11,7 @@ Left out: undecodable requests, and ApiVersions in an unserved version (KIP-511)
 """
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from odradek.common.context import RequestContext
@@ -51,22 +52,25 @@ class GateKeeper:
     def _go_through(self, position: int, context: RequestContext, request: Any, handle: Handle, keep: Callable[[], Any]) -> Any:
         """Do the same from the gate at ``position`` on."""
         if position == len(self.gates):
-            return self._then(context, handle(context, request), lambda response: self._answer_for(context, response))
-        gate = self.gates[position]
-        verdict = gate.admit(context, request)
+            return self._then(context, handle(context, request), partial(self._answer_for, context))
+        verdict = self.gates[position].admit(context, request)
+        if verdict is None:
+            return self._enter(position, context, request, handle, keep, None)
         if isinstance(verdict, Reply) and not verdict.done:
             request = kept = keep()
             # The frame is gone by the time of the next gate.
             keep = lambda: kept  # noqa: E731
+        return self._then(context, verdict, partial(self._enter, position, context, request, handle, keep))
 
-        def enter(verdict: Any) -> Any:
-            try:
-                response = self._go_through(position + 1, context, request, handle, keep) if verdict is None else verdict
-            except Exception as error:  # noqa: BLE001  a bug of ours; the gate still expects an answer
-                response = self._failed(context, error)
-            return self._then(context, response, lambda response: gate.release(context, response))
-
-        return self._then(context, verdict, enter)
+    def _enter(
+        self, position: int, context: RequestContext, request: Any, handle: Handle, keep: Callable[[], Any], verdict: Any
+    ) -> Any:
+        """Go on after the gate's verdict, and let the gate release the answer."""
+        try:
+            response = self._go_through(position + 1, context, request, handle, keep) if verdict is None else verdict
+        except Exception as error:  # noqa: BLE001  a bug of ours; the gate still expects an answer
+            response = self._failed(context, error)
+        return self._then(context, response, partial(self.gates[position].release, context))
 
     def _answer_for(self, context: RequestContext, response: Any) -> Any:
         """Return the response, or the error answer if a handler failed after returning a Reply."""

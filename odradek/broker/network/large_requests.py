@@ -175,7 +175,7 @@ class LargeRequests:
         try:
             if route.api_key in self._with_records:
                 if counts:
-                    route.scan_errors(response, route)
+                    route.note_errors(context, response)
                 return route.encode(context.correlation_id, response)
             if counts:
                 scan = compile_sliced_error_scan(route.api_key)

@@ -17,10 +17,12 @@ from odradek.protocol.broker_codecs import Decoder, Encoder, SuccessEncoder, req
 from odradek.protocol.error_codes_in import ErrorScan, compile_error_scan
 
 if TYPE_CHECKING:
-    from collections.abc import Generator, Sequence
+    from collections.abc import Callable, Generator, Sequence
 
-    from odradek.common.context import Handler
+    from odradek.common.context import Handler, RequestContext
     from odradek.protocol.api_keys import ApiKey
+
+    ErrorWatcher = Callable[[RequestContext, "Route", Any], None]
 
 # Upper bounds of the buckets of total times. One more bucket counts longer times.
 TOTAL_TIME_BOUNDS_MS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000)
@@ -32,6 +34,7 @@ class Route:
     """One API in one version. The metrics are plain numbers, read on demand. Each answered request is in one of ``buckets``.
 
     ``errors`` counts the error codes in responses, except NONE. As in Kafka, each partition's code counts. Times in milliseconds.
+    An ``error_watcher`` sees the responses that may have errors, and CLOSE_CONNECTION; it counts the codes in the route's place.
     """
 
     __slots__ = (
@@ -40,6 +43,7 @@ class Route:
         "decode",
         "encode",
         "encode_success",
+        "error_watcher",
         "errors",
         "handle",
         "has_large_answers",
@@ -63,6 +67,7 @@ class Route:
         self.encode: Encoder = response_encoder(api_key, version)
         self.encode_success: SuccessEncoder | None = success_encoder(api_key, version)
         self.scan_errors: ErrorScan = compile_error_scan(api_key)
+        self.error_watcher: ErrorWatcher | None = None
         self.buckets = [0] * (len(TOTAL_TIME_BOUNDS_MS) + 1)
         self.total_ms = 0.0
         self.queue_ms = 0.0
@@ -77,6 +82,13 @@ class Route:
     def note_error(self, code: int) -> None:
         """Count an error code in a response."""
         self.errors[code] = self.errors.get(code, 0) + 1
+
+    def note_errors(self, context: RequestContext, response: Any) -> None:  # noqa: ANN401  any API's message
+        """Count the error codes in a response."""
+        if self.error_watcher is None:
+            self.scan_errors(response, self)
+        else:
+            self.error_watcher(context, self, response)
 
     def note_waited(self, total_ms: float, remote_ms: float) -> None:
         """Count a response that had to wait. Dispatch counts the others itself."""

@@ -52,15 +52,14 @@ def connected_clients(source: Source) -> tuple[list[ClientRow], int]:
     rows = []
     for connection in registry or ():
         session = connection.session
-        client_id = source.watch.client_id(session)
         rows.append(
             ClientRow(
-                client_id=client_id,
+                client_id=session.client_id,
                 about=session,
                 idle_ms=max(connection.idle_ms(now_ms), 0.0),
                 received_bytes=connection.received_bytes,
                 sent_bytes=connection.sent_bytes,
-                is_page=client_id == PAGE_CLIENT_ID,
+                is_page=session.client_id == PAGE_CLIENT_ID,
             )
         )
     rows.sort(key=lambda row: (row.is_page, row.idle_ms))

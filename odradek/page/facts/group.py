@@ -103,7 +103,7 @@ def _software(source: Source, about: Described) -> dict[str, str]:
     found: dict[tuple[str, str | None], str] = {}
     for connection in source.core.connections or ():
         session = connection.session
-        client = session.peer[0], source.watch.client_id(session)
+        client = session.peer[0], session.client_id
         if session.client_software_name:
             found[client] = f"{session.client_software_name} {session.client_software_version or ''}".rstrip()
     return {each.member_id: found.get((each.host, each.client_id), "") for each in about.members}
