@@ -19,7 +19,7 @@ MAX_IN_FLIGHT: Final = 64
 
 
 class PeerNetwork(NamedTuple):
-    """What a broker needs to reach the others.
+    """The means of a broker to reach the others.
 
     ``connect`` returns the connector to an address. ``address_of`` returns a broker's address for other brokers, None if it is
     not alive. ``call_soon`` calls back when this turn of the loop ends. ``request_timeout_ms`` is ``request.timeout.ms``.
