@@ -45,7 +45,7 @@ def handle(
         return ShareAcknowledgeResponse(error_code=ErrorCode.INVALID_SHARE_SESSION_EPOCH)
     shares = services.share_partitions
     try:
-        shares.sessions.advance(group_id, member_id, epoch)
+        session = shares.sessions.advance(group_id, member_id, epoch)
     except KafkaError as error:
         return ShareAcknowledgeResponse(error_code=error.code)
     batches = batches_of(request)
@@ -54,7 +54,7 @@ def handle(
 
     def respond(outcomes: Outcomes) -> ShareAcknowledgeResponse:
         if epoch == FINAL_EPOCH:
-            shares.release_session(group_id, member_id)
+            shares.release_session(session)
         lock_ms = shares.configs.limits(group_id).record_lock_duration_ms
         return ShareAcknowledgeResponse(acquisition_lock_timeout_ms=lock_ms, responses=_topics(outcomes))
 

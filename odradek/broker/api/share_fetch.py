@@ -37,10 +37,14 @@ if TYPE_CHECKING:
 
 
 class _Context(NamedTuple):
-    """The partitions of a fetch, and the session if it existed before. Kafka's name is ShareFetchContext."""
+    """The partitions of a fetch, and the session if it existed before. Kafka's name is ShareFetchContext.
+
+    ``ending`` is the session that ends with this fetch, which has no other.
+    """
 
     partitions: Sequence[TopicIdPartition]
     session: ShareSession | None = None
+    ending: ShareSession | None = None
 
 
 def handle(
@@ -96,7 +100,7 @@ def _open(
         return _Context(wanted)
     session = sessions.advance(group_id, member_id, epoch)
     if epoch == FINAL_EPOCH:
-        return _Context([])
+        return _Context([], ending=session)
     forgotten = [named(topic.topic_id, each) for topic in request.forgotten_topics_data for each in topic.partitions]
     session.update(wanted, forgotten)
     partitions = list(session.partitions)
@@ -158,10 +162,10 @@ class _Answer:
         if self._outcomes is None or self._results is None:
             return
         request, shares = self._request, self._services.share_partitions
-        group_id, member_id = request.group_id or "", request.member_id or ""
-        response = self._response(self._results, self._outcomes, shares.configs.limits(group_id).record_lock_duration_ms)
-        if request.share_session_epoch == FINAL_EPOCH:
-            shares.release_session(group_id, member_id)
+        lock_ms = shares.configs.limits(request.group_id or "").record_lock_duration_ms
+        response = self._response(self._results, self._outcomes, lock_ms)
+        if self._opened.ending is not None:
+            shares.release_session(self._opened.ending)
         self.reply.complete(response)
 
     def _response(self, results: Results, outcomes: Outcomes, lock_ms: int) -> ShareFetchResponse:

@@ -158,10 +158,9 @@ class SharePartitionManager:
         changes = {name: partial(_acknowledge, member_id, of_partition) for name, of_partition in batches.items()}
         return self._gather(group_id, changes, settled)
 
-    def release_session(self, group_id: str, member_id: str) -> None:
-        """End a member's session, and release its records."""
-        session = self.sessions.get(group_id, member_id)
-        if session is not None:
+    def release_session(self, session: ShareSession) -> None:
+        """End a session, and release its member's records, unless the member has another session meanwhile."""
+        if self.sessions.get(*session.key) is session:
             self.sessions.remove(session.key)
             self._release(session)
 

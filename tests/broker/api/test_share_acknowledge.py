@@ -1,5 +1,6 @@
 """ShareAcknowledge on a broker: its session, and the errors of partitions."""
 
+import asyncio
 from uuid import UUID
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.share_acknowledge import ShareAcknowledgeRequest
+from odradek.timing.reply import Reply
 from tests.broker.api.bed import ask, make_broker
 from tests.broker.api.share_members import ACCEPT, REJECT, RELEASE, RENEW, Member, begin_group, errors, told
 
@@ -75,3 +77,14 @@ async def test_the_final_epoch_ends_the_session(member):
     assert (await member.acknowledge(epoch=1)).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
     other = Member(member.node, member.topic_id, "other")
     assert told(await other.fetch(0, max_wait_ms=1_000)) == {0: ((1, 2, 2), "0-2")}
+
+
+async def test_the_late_answer_to_a_final_epoch_leaves_the_members_next_session_alone(member, monkeypatch):
+    held = Reply()
+    monkeypatch.setattr(member.node.core.share_persister, "write", lambda *_: held)
+    ending = asyncio.create_task(member.acknowledge((0, 0, 0, ACCEPT), epoch=-1))
+    await asyncio.sleep(0)
+    assert told(await member.fetch(0, epoch=0)) == {0: ()}
+    held.complete(None)
+    assert errors(await ending) == {0: None}
+    assert told(await member.fetch(epoch=1)) == {}
