@@ -52,10 +52,17 @@ class AcknowledgementBatch(Protocol):
 
 
 class DeadLetters(NamedTuple):
-    """Records in the state ARCHIVING, to be written to the dead-letter queue."""
+    """Records in the state ARCHIVING, to be written to the dead-letter queue. Their run may be split before that."""
 
-    run: InFlightState
+    first_offset: int
+    last_offset: int
+    delivery_count: int
     cause: DeadLetterCause
+
+    @classmethod
+    def of_run(cls, run: InFlightState, cause: DeadLetterCause) -> "DeadLetters":
+        """Return the dead letters of a run."""
+        return cls(run.first_offset, run.last_offset, run.delivery_count, cause)
 
 
 def acknowledge(
@@ -114,7 +121,7 @@ def expire(window: InFlightWindow, now_ms: float, limits: ShareLimits) -> Expire
         if run.state == RecordState.AVAILABLE:
             window.may_have_available = True
         elif run.state == RecordState.ARCHIVING:
-            letters.append(DeadLetters(run, DeadLetterCause.DELIVERY_COUNT_EXCEEDED))
+            letters.append(DeadLetters.of_run(run, DeadLetterCause.DELIVERY_COUNT_EXCEEDED))
     return Expired(batches, letters, deadline_ms)
 
 
@@ -127,7 +134,7 @@ def commit(window: InFlightWindow, transition: StateTransition) -> list[DeadLett
         if run.state == RecordState.AVAILABLE:
             window.may_have_available = True
         elif run.state == RecordState.ARCHIVING and undo is not None and undo.cause is not None:
-            letters.append(DeadLetters(run, undo.cause))
+            letters.append(DeadLetters.of_run(run, undo.cause))
     return letters
 
 
@@ -150,7 +157,7 @@ def roll_back(window: InFlightWindow, transition: StateTransition, limits: Share
 def dead_letters_of(run: InFlightState, delivery_count_limit: int) -> DeadLetters:
     """Return the dead letters of a run that was ARCHIVING when the state was stored. The cause was not."""
     exceeded = run.delivery_count >= delivery_count_limit
-    return DeadLetters(run, DeadLetterCause.DELIVERY_COUNT_EXCEEDED if exceeded else DeadLetterCause.CLIENT_REJECT)
+    return DeadLetters.of_run(run, DeadLetterCause.DELIVERY_COUNT_EXCEEDED if exceeded else DeadLetterCause.CLIENT_REJECT)
 
 
 def next_deadline(window: InFlightWindow) -> float | None:

@@ -106,8 +106,8 @@ class _Acquisition:
         next_new = known[-1].last_offset + 1 if known else base_offset
         if self.count < most and (not known or next_new <= last_offset):
             self._acquire_new(next_new, last_offset, most - self.count)
-        if self.acquired:
-            window.note_acquired(self.acquired[-1].last_offset + 1)
+        # Without records to acquire, there is none between the batches in flight either.
+        window.note_acquired(self.acquired[-1].last_offset + 1 if self.acquired else next_new)
         return self.acquired
 
     def _first_offset(self, first_read: int) -> int:

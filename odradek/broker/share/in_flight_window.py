@@ -107,6 +107,8 @@ class InFlightWindow:
             if found is not None:
                 return found
             self.may_have_available = False
+            # There is no gap either, so it need not hold the start offset back.
+            self.gap = None
         return self.end_offset + 1
 
     def _first_available(self) -> int | None:
@@ -151,9 +153,11 @@ class InFlightWindow:
             self.delivery_complete_count += times * self.size_from_start(run.first_offset, run.last_offset)
 
     def note_acquired(self, next_offset: int) -> None:
-        """Move the gap window on: everything before ``next_offset`` is in a batch."""
+        """Move the gap window on: everything before ``next_offset`` is in a batch, or is not in the log."""
         gap = self.gap
         if gap is not None:
+            if self.batches:
+                self.start_offset = max(self.start_offset, min(next_offset, self.batches[0].first_offset))
             still_open = gap.end_offset == self.end_offset and next_offset <= gap.end_offset
             self.gap = gap._replace(start_offset=next_offset) if still_open else None
 
@@ -191,6 +195,9 @@ class InFlightWindow:
         self.archive(self.batches, self.start_offset, log_start_offset - 1, RecordState.AVAILABLE)
         self.start_offset = log_start_offset
         self.end_offset = max(self.end_offset, log_start_offset)
+        gap = self.gap
+        if gap is not None and gap.start_offset < log_start_offset:
+            self.gap = gap._replace(start_offset=log_start_offset)
 
     def advance(self) -> bool:
         """Move the start offset behind the records that are done with, and forget these. Return False if there are none."""
@@ -201,7 +208,8 @@ class InFlightWindow:
         if last_done < 0:
             return False
         if last_done == batches[-1].last_offset:
-            self.start_offset = self.end_offset = last_done + 1
+            # The log may start behind all of them.
+            self.start_offset = self.end_offset = max(last_done + 1, self.start_offset)
             self.delivery_complete_count = 0
             batches.clear()
             return True

@@ -63,7 +63,13 @@ def _is_abort(found: LogSlice, header: BatchHeader, position: int) -> bool:
 
 
 def slice_of(found: LogSlice, batches: list[ReadBatch], first_offset: int, last_offset: int) -> LogSlice:
-    """Return the part of a slice that has the records from ``first_offset`` to ``last_offset``."""
+    """Return the part of a slice that has the records from ``first_offset`` to ``last_offset``.
+
+    If the log has none of them, because it was compacted, return the whole slice, as Kafka does. The response must have records,
+    so that the member learns of the offsets that it acquired.
+    """
     wanted = [batch for batch in batches if batch.last_offset >= first_offset and batch.base_offset <= last_offset]
+    if not wanted:
+        return found
     begin, end = wanted[0].position, wanted[-1].position + wanted[-1].size_bytes
     return (found.without(begin) if begin else found).first(end - begin)

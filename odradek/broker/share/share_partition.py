@@ -110,8 +110,15 @@ class SharePartition:
 
     @property
     def can_acquire(self) -> bool:
-        """Return whether records could be acquired, if the log has them."""
-        return self.state == SharePartitionState.ACTIVE and self.window.can_acquire(self.limits.partition_max_record_locks)
+        """Return whether records could be acquired, if the log has them.
+
+        A full window first moves behind records that were archived without an acknowledgement: of aborted transactions, or gone
+        from the log. In Kafka such a window stays full.
+        """
+        if self.state != SharePartitionState.ACTIVE:
+            return False
+        window, most_locks = self.window, self.limits.partition_max_record_locks
+        return window.can_acquire(most_locks) or (window.advance() and window.can_acquire(most_locks))
 
     # ---------------------------------------------------------------------------------------------------------- loading
 
@@ -272,8 +279,8 @@ class SharePartition:
     def _write_dead_letters(self, letters: "list[DeadLetters]") -> None:
         """Write records to the dead-letter queue, and archive them then, even if they cannot be written."""
         queue = self._services.dead_letters
-        for run, cause in letters:
-            letter = DeadLetter(self.key, run.first_offset, run.last_offset, run.delivery_count, cause)
+        for each in letters:
+            letter = DeadLetter(self.key, *each)
             if queue is None:
                 self._archive(letter, None)
             else:

@@ -163,6 +163,15 @@ def test_the_window_follows_the_log():
     assert bed.fetch() == []
 
 
+def test_a_lock_that_expires_below_the_log_start_takes_no_offset_back():
+    bed = Bed((0, 9))
+    bed.fetch()
+    bed.share.log_starts_at(40)
+    bed.clock.advance(bed.limits.record_lock_duration_ms)
+    assert bed.states() == [40]
+    assert bed.window.next_fetch_offset() == 40
+
+
 def test_dead_letters_are_archived_when_they_are_written_or_cannot_be():
     bed = Bed((0, 9), limits=ShareLimits(delivery_count_limit=1, has_dead_letters=True))
     bed.fetch()
@@ -176,6 +185,20 @@ def test_dead_letters_are_archived_when_they_are_written_or_cannot_be():
     bed.letters[2][1].complete(KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
     assert bed.states() == [10]
     assert bed.persister.writes[-1] == (3, 7, [(3, 9, 4, 1)])
+
+
+def test_all_records_of_an_expired_lock_are_dead_letters_though_they_are_split_meanwhile():
+    bed = Bed((0, 9), limits=ShareLimits(delivery_count_limit=1, has_dead_letters=True))
+    bed.fetch()
+    bed.acknowledge((9, 9, ACCEPT))
+    bed.persister.holds = True
+    bed.clock.advance(bed.limits.record_lock_duration_ms)
+    assert bed.acknowledge((0, 4, ACCEPT)) == "INVALID_RECORD_STATE"
+    bed.persister.holds = False
+    bed.persister.held[0].complete(None)
+    assert [letter for letter, _ in bed.letters] == [(0, 8, 1, 1)]
+    bed.letters[0][1].complete(None)
+    assert bed.states() == [10]
 
 
 def test_records_that_were_being_archived_are_dead_letters_again_after_a_load():

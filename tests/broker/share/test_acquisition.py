@@ -4,8 +4,11 @@ import pytest
 
 from odradek.broker.share.acquisition import RECORD_LIMIT, ReadBatch
 from odradek.broker.share.in_flight import ShareLimits
+from odradek.broker.share.read_batches import slice_of
 from odradek.coordinator.share.state import PartitionState, StateBatch
+from odradek.storage.log.local_log import LogSlice
 from tests.broker.share.bed import ACCEPT, GAP, RELEASE, Bed
+from tests.memory_filesystem import MemoryFile
 
 
 def test_members_get_different_records_in_whole_record_batches():
@@ -111,6 +114,36 @@ def test_gaps_in_the_stored_state_are_acquired_once_more():
     assert bed.window.open_gap is None
     assert bed.acknowledge((0, 4, ACCEPT)) is None
     assert bed.window.start_offset == 10
+
+
+def test_a_gap_that_the_log_does_not_fill_holds_nothing_up():
+    stored = PartitionState(2, 1, 5, 5, (StateBatch(8, 12, 2, 1),))
+    limits = ShareLimits(partition_max_record_locks=5)
+    bed = Bed((0, 4), (8, 12), (13, 14), state=stored, limits=limits)
+    # Compaction has removed 5 to 7. The window is full of records that are done with.
+    assert bed.fetch() == []
+    assert bed.fetch() == [(13, 14, 1)]
+    assert bed.window.start_offset == 13
+    # Retention has removed the gap.
+    bed = Bed((8, 14), state=stored, limits=limits)
+    bed.share.log_starts_at(7)
+    assert (bed.window.start_offset, bed.window.next_fetch_offset()) == (7, 7)
+
+
+def test_a_full_window_moves_behind_records_of_aborted_transactions():
+    bed = Bed((0, 4), limits=ShareLimits(partition_max_record_locks=5))
+    aborted = [ReadBatch(0, 4, 0, 1, 7, is_transactional=True)]
+    assert bed.fetch(batches=aborted, aborted=[(7, 0)]) == []
+    assert not bed.window.can_acquire(5)
+    bed.log.append((5, 9))
+    assert bed.fetch() == [(5, 9, 1)]
+
+
+def test_a_response_has_records_even_if_the_log_lost_all_that_are_acquired():
+    whole = LogSlice(MemoryFile(), 0, 60)
+    batches = [ReadBatch(0, 4, 0, 20), ReadBatch(8, 9, 20, 40)]
+    for first, last, length in ((0, 4, 20), (4, 8, 60), (9, 9, 40), (5, 7, 60)):
+        assert len(slice_of(whole, batches, first, last)) == length
 
 
 def test_the_start_offset_does_not_pass_a_gap():
