@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from odradek.testing.blocking import BlockingBroker, SocketlessBroker
     from odradek.testing.client_metrics import ClientMetrics, ClientPush
     from odradek.testing.disk import MemoryDisk
+    from odradek.testing.in_flight import InFlightRecords
     from odradek.testing.in_process import InProcessBroker, LogLine
     from odradek.testing.kafka_container import KafkaContainer
     from odradek.testing.records import NewTopic, StoredRecord
@@ -56,6 +57,7 @@ __all__ = [
     "Difference",
     "Exchange",
     "Group",
+    "InFlightRecords",
     "InProcessBroker",
     "KafkaContainer",
     "LogLine",
@@ -83,6 +85,7 @@ _MODULES = {
     "blocking": ("BlockingBroker", "SocketlessBroker"),
     "client_metrics": ("ClientMetrics", "ClientPush"),
     "disk": ("MemoryDisk",),
+    "in_flight": ("InFlightRecords",),
     "in_process": ("InProcessBroker", "LogLine"),
     "kafka_container": ("KafkaContainer",),
     "records": ("NewTopic", "StoredRecord"),

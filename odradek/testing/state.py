@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     )
     from odradek.protocol.message_types.describe_transactions import TransactionState
     from odradek.protocol.message_types.share_group_describe import DescribedGroup as DescribedShareGroup
+    from odradek.testing.in_flight import InFlightRecords
     from odradek.testing.in_process import InProcessBroker
 
 __tracebackhide__ = True
@@ -47,6 +48,8 @@ _DESCRIBE_SHARE_GROUP_OFFSETS_VERSION = 1
 _OFFSET_FETCH_VERSION = 9
 _LIST_TRANSACTIONS_VERSION = 1
 _DESCRIBE_TRANSACTIONS_VERSION = 0
+# The most records in flight in a share group's line of text.
+_MOST_TOLD = 20
 # The pause before a coordinator that loads its log is asked again.
 _LOADING_PAUSE_S = 0.002
 
@@ -91,7 +94,7 @@ class Group:
     those that the members subscribe to.
 
     A share group has start offsets instead of committed ones. Its lag counts the records from there that are neither acknowledged
-    nor archived. Both lack the partitions that no member has fetched from.
+    nor archived. Both lack the partitions that no member has fetched from. Only a share group has records ``in_flight``.
     """
 
     group_id: str
@@ -102,6 +105,7 @@ class Group:
     offsets: dict[Partition, int]
     lag: dict[Partition, int]
     group_type: str = "classic"
+    in_flight: tuple[InFlightRecords, ...] = ()
 
     @property
     def total_lag(self) -> int:
@@ -112,7 +116,9 @@ class Group:
         members = ", ".join(map(str, self.members)) or "none"
         partitions = ", ".join(f"{_text(each)} {self.offsets.get(each)} (lag {lag})" for each, lag in self.lag.items()) or "none"
         kind, what = ("share group", "start") if self.group_type == _SHARE else ("group", "committed")
-        return f"{kind} {self.group_id!r}: {self.state}, members {members}; {what} offsets {partitions}"
+        in_flight = "".join(f"; {each}" for each in self.in_flight[:_MOST_TOLD])
+        more = f"; {len(self.in_flight) - _MOST_TOLD} more in flight" if len(self.in_flight) > _MOST_TOLD else ""
+        return f"{kind} {self.group_id!r}: {self.state}, members {members}; {what} offsets {partitions}{in_flight}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -265,10 +271,15 @@ async def _share_groups(broker: InProcessBroker, names: list[str]) -> dict[str, 
         }
         for group in answer.groups
     }
-    return {group.group_id: _share_group(group, read[group.group_id]) for group in described.groups if not group.error_code}
+    return {
+        group.group_id: _share_group(broker, group, read[group.group_id]) for group in described.groups if not group.error_code
+    }
 
 
-def _share_group(group: DescribedShareGroup, read: dict[Partition, ReadPartition]) -> Group:
+def _share_group(broker: InProcessBroker, group: DescribedShareGroup, read: dict[Partition, ReadPartition]) -> Group:
+    # Imported late: few brokers have share groups.
+    from odradek.testing.in_flight import records_in_flight
+
     members = tuple(
         Member(
             member.member_id,
@@ -290,6 +301,7 @@ def _share_group(group: DescribedShareGroup, read: dict[Partition, ReadPartition
         offsets=Named.of("partition", {each: found.start_offset for each, found in sorted(read.items())}),
         lag=Named.of("partition", {each: found.lag for each, found in sorted(read.items()) if found.lag >= 0}),
         group_type=_SHARE,
+        in_flight=tuple(records_in_flight(broker.core, group.group_id, {each.member_id: each.client_id for each in members})),
     )
 
 

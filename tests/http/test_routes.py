@@ -1,5 +1,6 @@
 """What can be asked of a broker over HTTP: what the kit does in Python, and the same refusals in words."""
 
+import asyncio
 import json
 
 import pytest
@@ -8,6 +9,7 @@ from aiokafka.errors import TopicAuthorizationFailedError
 
 from odradek.common.logging import log
 from odradek.http.control import ROUTES
+from tests.share_consumers import GROUP, TOPIC, polled, set_group_configs, share_consumer_beside
 
 
 async def test_a_broker_says_where_it_is_without_a_token(control, broker):
@@ -64,8 +66,26 @@ async def test_groups_are_waited_for_and_looked_at(control, broker):
         await consumer.getone()
         await consumer.commit()
         group = await control.done("GET", "/groups/billing")
+        assert (group["type"], group["in_flight"]) == ("classic", [])
         assert (group["state"], group["lag"], len(group["members"][0]["partitions"])) == ("Stable", 0, 2)
         assert await control.done("GET", "/groups") == {"groups": [group]}
+
+
+async def test_the_records_that_a_share_group_has_in_flight_are_told(control, broker):
+    await broker.create_topics({TOPIC: 1})
+    await broker.produce(TOPIC, ["a", "b"])
+    await asyncio.to_thread(set_group_configs, broker.bootstrap_servers)
+    async with share_consumer_beside(broker, "worker") as worker:
+        await asyncio.to_thread(polled, worker)
+        group = await control.done("GET", f"/groups/{GROUP}")
+        [held] = group["in_flight"]
+        assert (group["type"], held["member_id"]) == ("share", group["members"][0]["member_id"])
+        assert (held["first_offset"], held["last_offset"], held["state"], held["client_id"]) == (0, 1, "ACQUIRED", "worker")
+        assert 0 < held["lock_left_ms"] <= 30_000
+        await control.done("POST", "/clock/advance", {"seconds": 30})
+        [free] = (await control.done("GET", f"/groups/{GROUP}"))["in_flight"]
+        changed = {"state": "AVAILABLE", "member_id": None, "client_id": None, "lock_left_ms": None}
+        assert free == held | changed
 
 
 async def test_what_was_waited_for_in_vain_is_said_with_what_there_was(control):

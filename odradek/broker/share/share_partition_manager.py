@@ -98,6 +98,10 @@ class SharePartitionManager:
         """Return a share partition, or None."""
         return self._shared.get((partition.topic_id, partition.partition), {}).get(group_id)
 
+    def of_group(self, group_id: str) -> list[SharePartition]:
+        """Return the share partitions of a group."""
+        return [shared for shared in self if shared.key.group_id == group_id]
+
     # ----------------------------------------------------------------------------------------------------------- fetches
 
     def fetch(
@@ -199,9 +203,8 @@ class SharePartitionManager:
 
     def forget_group(self, group_id: str) -> None:
         """Remove the share partitions of a group that has no session here any more."""
-        for shared in self:
-            if shared.key.group_id == group_id:
-                self._remove(shared)
+        for shared in self.of_group(group_id):
+            self._remove(shared)
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:  # noqa: ARG002
         """End all sessions, and remove all share partitions, once share groups have been switched off."""

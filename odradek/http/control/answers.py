@@ -99,15 +99,34 @@ class GroupPartition(TypedDict):
     lag: int
 
 
+class InFlightRecords(TypedDict):
+    """Consecutive records that a share group has in flight, in one state: ACQUIRED, AVAILABLE, ACKNOWLEDGED, ARCHIVING, ARCHIVED.
+
+    ACQUIRED records have a holder, and the milliseconds until its lock expires. The delivery count includes the present delivery.
+    """
+
+    topic: str
+    partition: int
+    first_offset: int
+    last_offset: int
+    state: str
+    delivery_count: int
+    member_id: str | None
+    client_id: str | None
+    lock_left_ms: int | None
+
+
 class Group(TypedDict):
-    """A consumer group. Its lag is that of all its partitions together."""
+    """A group. Its lag is that of all its partitions together. The offsets of a share group are its start offsets."""
 
     group_id: str
+    type: str
     state: str
     protocol: str
     members: list[Member]
     partitions: list[GroupPartition]
     lag: int
+    in_flight: list[InFlightRecords]
 
 
 class Groups(TypedDict):

@@ -72,11 +72,26 @@ def _group_json(found: state.Group) -> Group:
     ]
     return {
         "group_id": found.group_id,
+        "type": found.group_type,
         "state": found.state,
         "protocol": found.protocol,
         "members": members,
         "partitions": partitions,
         "lag": found.total_lag,
+        "in_flight": [
+            {
+                "topic": each.topic,
+                "partition": each.partition,
+                "first_offset": each.first_offset,
+                "last_offset": each.last_offset,
+                "state": each.state,
+                "delivery_count": each.delivery_count,
+                "member_id": each.member_id,
+                "client_id": each.client_id,
+                "lock_left_ms": each.lock_left_ms,
+            }
+            for each in found.in_flight
+        ],
     }
 
 
