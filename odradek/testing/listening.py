@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 __tracebackhide__ = True
 
 _CLOSING_TURNS = 3
+# The members of a share group get their first partitions with their second heartbeat. A test need not wait 5 s for it.
+_QUICK_SHARE_GROUPS = {"group.share.heartbeat.interval.ms": "200", "group.share.min.heartbeat.interval.ms": "200"}
 
 
 class ListeningBroker(InProcessBroker):
@@ -75,12 +77,16 @@ class ListeningBroker(InProcessBroker):
         ``configs`` are those of server.properties, and may have ``listeners``. With ``timeline``, the clients' requests are
         recorded from the start on. For the rest, see ``InProcessBroker``. Raises TypeError for malformed topics or configs.
 
-        With ``has_own_configs``, a config that Kafka does not have makes the start fail. Pass False for configs written for
-        another program: then it is only logged.
+        With ``has_own_configs``, a config that Kafka does not have makes the start fail, and heartbeats of share groups are
+        frequent unless the configs name their interval. Pass False for configs written for another program: then an unknown
+        config is only logged.
         """
+        texts = config_texts(configs)
+        if has_own_configs and _QUICK_SHARE_GROUPS.keys().isdisjoint(texts):
+            texts = _QUICK_SHARE_GROUPS | texts
         super().__init__(
             directory,
-            configs=config_texts(configs),
+            configs=texts,
             clock=clock or SteeredClock(),
             background=background,
             file_system=file_system or (None if directory is None else LinkedFileSystem()),

@@ -80,3 +80,14 @@ def test_the_timeline_has_the_requests_and_the_decisions_of_a_share_group(broker
     assert acknowledged.request.topics[0].partitions[0].acknowledgement_batches[0].last_offset == 2
     decided = {(each.what, each.about["group"]) for each in broker.timeline.decisions}
     assert decided == {("a target assignment was computed", GROUP), ("a member was removed", GROUP)}
+
+
+def test_members_get_their_partitions_soon_unless_the_test_sets_the_interval():
+    for configs, interval_ms in (({}, 200), ({"group.share.heartbeat.interval.ms": 6_000}, 6_000)):
+        with Broker(topics={TOPIC: 1}, configs=configs, timeline=True) as broker:
+            set_group_configs(broker.bootstrap_servers)
+            broker.produce(TOPIC, ["a"])
+            with share_consumer(broker.bootstrap_servers) as consumer:
+                consumer.poll(1.0)
+            beats = broker.timeline.where(api="ShareGroupHeartbeat").exchanges
+            assert beats[0].answer.heartbeat_interval_ms == interval_ms
