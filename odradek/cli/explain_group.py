@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
-from odradek.cli.cluster import Cluster, Refused, check, patiently
+from odradek.cli.cluster import Cluster, Refused, patiently
 from odradek.cli.described_group import DescribedGroup, describe_group
 from odradek.cli.explain_share_group import ShareChange, ShareExplanation, ShareGroupStory
+from odradek.cli.internal_topic import read_partition
 from odradek.cli.options import asks_a_broker, show_json
-from odradek.client.apis import EARLIEST_TIMESTAMP, FETCH
 from odradek.coordinator.group.assignor.spec import GroupSpec, MemberSubscription
 from odradek.coordinator.group.consumer.explanations import Move, moves
 from odradek.coordinator.group.consumer.group import INITIAL_EPOCH
@@ -44,17 +44,13 @@ from odradek.protocol.coordinator_records.consumer_groups import (
     ConsumerGroupTargetAssignmentMetadataValue,
 )
 from odradek.protocol.errors import ErrorCode, MalformedMessage
-from odradek.protocol.message_types.fetch import FetchPartition, FetchRequest, FetchTopic
-from odradek.protocol.record_batch import iter_batches
-from odradek.protocol.records import Record, read_records
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
     from uuid import UUID
 
     from odradek.protocol.coordinator_records import ConsumerGroupValue, ShareGroupValue
     from odradek.protocol.message_types.metadata import MetadataResponseTopic
-    from odradek.protocol.record_batch import Buffer
 
 Partition = tuple["UUID", int]
 Targets = dict[str, dict["UUID", frozenset[int]]]
@@ -245,8 +241,6 @@ def _gone(member_id: str, member: ConsumerGroupMemberMetadataValue, asked_ms: in
 
 
 _OFFSETS_TOPIC = "__consumer_offsets"
-_FETCH_BYTES = 8 << 20
-_WAIT_MS = 500
 
 
 @click.command()
@@ -296,42 +290,13 @@ def _read(cluster: Cluster, topics: list[MetadataResponseTopic], group: str) -> 
     ids = {str(topic.name): topic.topic_id for topic in topics if topic.topic_id is not None}
     story = GroupStory(ids)
     share_story = ShareGroupStory({topic_id: name for name, topic_id in ids.items()})
-    for record in _records(cluster, partition_for(group, count)):
+    for record in read_partition(cluster, (_OFFSETS_TOPIC, partition_for(group, count))):
         key = decode_group_key(record.key or b"")
         if isinstance(key, ConsumerGroupKey) and key.group == group:
             story.take(key, cast("ConsumerGroupValue | None", decode_value(key, record.value)), record.timestamp)
         elif isinstance(key, ShareGroupKey) and key.group == group:
             share_story.take(key, cast("ShareGroupValue | None", decode_value(key, record.value)), record.timestamp)
     return share_story if share_story.is_there else story
-
-
-def _records(cluster: Cluster, partition: int) -> Iterator[Record]:
-    """Yield the records of a partition of ``__consumer_offsets``, without those of transactions. Raises Refused."""
-    place = _OFFSETS_TOPIC, partition
-    found = cluster.list_offsets({place: EARLIEST_TIMESTAMP})[place]
-    if isinstance(found, Refused):
-        raise found
-    connection = cluster.node(cluster.leaders([_OFFSETS_TOPIC])[place])
-    offset, end = found, found + 1
-    while offset < end:
-        asked = FetchPartition(partition=partition, fetch_offset=offset, partition_max_bytes=_FETCH_BYTES)
-        request = FetchRequest(
-            max_wait_ms=_WAIT_MS,
-            min_bytes=0,
-            max_bytes=_FETCH_BYTES,
-            topics=[FetchTopic(topic=_OFFSETS_TOPIC, partitions=[asked])],
-        )
-        [data] = connection.call(FETCH, request).responses[0].partitions
-        check(f"{_OFFSETS_TOPIC}-{partition}", data.error_code)
-        end = data.high_watermark
-        records = bytes(cast("Buffer", data.records or b""))
-        start = offset
-        for position, header in iter_batches(records):
-            if not header.is_control and not header.is_transactional:
-                yield from (record for record in read_records(records, position) if record.offset >= start)
-            offset = header.next_offset
-        if offset == start:
-            break
 
 
 def _as_document(explanation: Explanation | ShareExplanation, names: dict[UUID, str]) -> dict[str, Any]:

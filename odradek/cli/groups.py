@@ -1,4 +1,4 @@
-"""``odradek groups``: list, describe, explain, reset-offsets, delete-offsets and delete, on any broker.
+"""``odradek groups``: list, describe, explain, records, reset-offsets, delete-offsets and delete, on any broker.
 
 ``reset-offsets`` sets a group's committed offsets, or a share group's start offsets, as Kafka's own tools do. Without
 ``--execute`` it writes nothing. Stop the group's members first: they commit its offsets themselves, and a share group with
@@ -27,6 +27,7 @@ from odradek.cli.options import (
     show_json,
     timestamp_ms_of,
 )
+from odradek.cli.share_group_records import records
 from odradek.client.admin_apis import DELETE_GROUPS
 from odradek.client.apis import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from odradek.client.known_cluster import Partition
@@ -48,6 +49,7 @@ def groups(context: click.Context) -> None:
 
 
 groups.add_command(explain)
+groups.add_command(records)
 
 
 @groups.command("list")

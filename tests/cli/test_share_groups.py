@@ -4,9 +4,11 @@ import asyncio
 import json
 
 import pytest
+from confluent_kafka import AcknowledgeType
 
 from odradek.testing import Broker
 from tests.broker.api.share_requests import ShareNode
+from tests.share_consumers import GROUP, TOPIC, polled, set_group_configs, share_consumer
 
 CONFIGS = {"group.share.assignment.interval.ms": "0"}
 
@@ -77,6 +79,31 @@ async def test_offsets_of_a_share_group_are_reset_and_deleted_without_members(no
     status, _, err = await run("groups", "delete-offsets", "g", "--topic", "t")
     assert (status, "no offset information" in err) == (1, True)
     assert await run.json("groups", "delete", "g") == [{"group": "g"}]
+
+
+def test_the_stored_states_of_a_share_groups_records_are_shown(command):
+    with Broker(topics={TOPIC: 1}) as broker:
+        address = ("--bootstrap-server", broker.bootstrap_servers)
+        set_group_configs(broker.bootstrap_servers)
+        broker.produce(TOPIC, ["a", "b", "c", "d"])
+        with share_consumer(broker.bootstrap_servers) as consumer:
+            messages = polled(consumer)
+            assert command("groups", "records", GROUP, "--json", *address)[:2] == (0, "[]\n")
+            for message, answer in zip(messages[1:3], (AcknowledgeType.ACCEPT, AcknowledgeType.RELEASE), strict=True):
+                consumer.acknowledge(message, answer)
+            consumer.commit_sync()
+            status, text, _ = command("groups", "records", GROUP, *address)
+        # The first and the last one are held.
+        assert (status, [line.split() for line in text.splitlines()]) == (
+            0,
+            [
+                ["TOPIC", "PARTITION", "FIRST-OFFSET", "LAST-OFFSET", "STATE", "DELIVERY-COUNT"],
+                [TOPIC, "0", "1", "1", "ACKNOWLEDGED", "1"],
+                [TOPIC, "0", "2", "2", "AVAILABLE", "1"],
+            ],
+        )
+        status, _, err = command("groups", "records", "no-such-group", *address)
+        assert (status, "no-such-group" in err) == (1, True)
 
 
 async def test_tests_are_told_of_a_share_group(node):

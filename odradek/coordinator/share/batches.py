@@ -1,4 +1,4 @@
-"""Merges state batches: the stored ones and an update's, into batches that do not overlap.
+"""Merges state batches: the stored ones and an update's, into batches that do not overlap. Also whole snapshots and updates.
 
 Where two batches overlap, the later delivery wins: the higher delivery count, then the higher delivery state. Neighbours in the
 same state become one batch. A single batch is only cut at the start offset.
@@ -18,9 +18,15 @@ from operator import itemgetter
 from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.share.state import UNINITIALIZED_START_OFFSET, StateBatch
+from odradek.protocol.coordinator_records.share_states import ShareSnapshotValue
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from odradek.protocol.coordinator_records.share_states import ShareUpdateValue
+
+# An update that leaves the leader epoch alone.
+NO_EPOCH: Final = -1
 
 # Fields of StateBatch.
 _FIRST_OFFSET: Final = itemgetter(0)
@@ -50,6 +56,29 @@ def combine_batches(stored: Sequence[StateBatch], update: Sequence[StateBatch], 
 def is_combined(batches: Sequence[StateBatch]) -> bool:
     """Return whether ``batches`` are sorted and without overlaps."""
     return all(earlier.last_offset < later.first_offset for earlier, later in pairwise(batches))
+
+
+def combined(snapshot: ShareSnapshotValue) -> ShareSnapshotValue:
+    """Return a snapshot record whose batches are sorted and without overlaps."""
+    if is_combined(snapshot.state_batches):
+        return snapshot
+    return snapshot._replace(state_batches=combine_batches((), snapshot.state_batches, snapshot.start_offset))
+
+
+def updated(stored: ShareSnapshotValue | None, update: ShareUpdateValue) -> ShareSnapshotValue:
+    """Return a combined snapshot with an update merged into it. An update without a snapshot before it stands for one."""
+    snapshot_epoch, leader_epoch, start_offset, batches, delivery_complete_count = update
+    if stored is None:
+        whole = combine_batches((), batches, start_offset)
+        return ShareSnapshotValue(snapshot_epoch, 0, leader_epoch, start_offset, 0, 0, whole, delivery_complete_count)
+    if start_offset == UNINITIALIZED_START_OFFSET:
+        start_offset = stored.start_offset
+    return stored._replace(
+        leader_epoch=stored.leader_epoch if leader_epoch == NO_EPOCH else leader_epoch,
+        start_offset=start_offset,
+        delivery_complete_count=delivery_complete_count,
+        state_batches=combine_batches(stored.state_batches, batches, start_offset),
+    )
 
 
 def _cut(batch: StateBatch, start_offset: int) -> StateBatch:

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, Protocol
 from odradek.coordinator.runtime.ports import WriteOrder
 from odradek.coordinator.runtime.result import CoordinatorRecord, CoordinatorResult
 from odradek.coordinator.runtime.timeline import TimelineDict, TimelineValue
-from odradek.coordinator.share.batches import combine_batches, is_combined
+from odradek.coordinator.share.batches import NO_EPOCH, combine_batches, combined, updated
 from odradek.coordinator.share.state import (
     UNINITIALIZED_DELIVERY_COMPLETE_COUNT,
     UNINITIALIZED_START_OFFSET,
@@ -57,7 +57,6 @@ _PRUNE: Final = "prune"
 _TOGETHER: Final = 100
 _PAUSE_MS: Final = 10
 _NO_OFFSET: Final = -1
-_NO_EPOCH: Final = -1
 # Kafka's texts, which its brokers log.
 _READ_UNINITIALIZED: Final = "Read operation on uninitialized share partition not allowed."
 _WRITE_UNINITIALIZED: Final = "Write operation on uninitialized share partition not allowed."
@@ -131,9 +130,7 @@ class ShareShard:
             self._last_snapshot_offset.set(offset)
             place = SharePartitionKey(*key)
             if isinstance(value, ShareSnapshotValue):
-                if not is_combined(value.state_batches):
-                    value = value._replace(state_batches=combine_batches((), value.state_batches, value.start_offset))
-                self.partitions[place] = self._with_snapshot(self.partitions.get(place), value, offset)
+                self.partitions[place] = self._with_snapshot(self.partitions.get(place), combined(value), offset)
             else:
                 self.partitions.pop(place)
         elif isinstance(key, ShareUpdateKey) and isinstance(value, ShareUpdateValue):
@@ -353,22 +350,14 @@ class ShareShard:
 
 
 def _with_update(known: StoredShareState | None, update: ShareUpdateValue) -> StoredShareState:
-    """Merge an update record. Without a snapshot before it, it stands for one, and keeps the whole log."""
-    snapshot_epoch, leader_epoch, start_offset, batches, delivery_complete_count = update
+    """Merge an update record. Without a snapshot before it, it keeps the whole log."""
     if known is None:
-        combined = combine_batches((), batches, start_offset)
-        whole = ShareSnapshotValue(snapshot_epoch, 0, leader_epoch, start_offset, 0, 0, combined, delivery_complete_count)
-        return StoredShareState(whole, leader_epoch, _NO_EPOCH, 1, _NO_OFFSET)
-    stored = known.snapshot
-    if start_offset == UNINITIALIZED_START_OFFSET:
-        start_offset = stored.start_offset
-    snapshot = stored._replace(
-        leader_epoch=stored.leader_epoch if leader_epoch == _NO_EPOCH else leader_epoch,
-        start_offset=start_offset,
-        delivery_complete_count=delivery_complete_count,
-        state_batches=combine_batches(stored.state_batches, batches, start_offset),
+        return StoredShareState(updated(None, update), update.leader_epoch, NO_EPOCH, 1, _NO_OFFSET)
+    return known._replace(
+        snapshot=updated(known.snapshot, update),
+        leader_epoch=max(known.leader_epoch, update.leader_epoch),
+        updates=known.updates + 1,
     )
-    return known._replace(snapshot=snapshot, leader_epoch=max(known.leader_epoch, leader_epoch), updates=known.updates + 1)
 
 
 def _tombstone(key: SharePartitionKey) -> CoordinatorRecord:
