@@ -1,8 +1,11 @@
 """Groups, transactions and requests in a browser: what clients do is shown, and buttons act on it."""
 
+import asyncio
+
 import pytest
 
 from tests.page.conftest import consuming, producing
+from tests.share_consumers import GROUP, TOPIC, polled, set_group_configs, share_consumer_beside
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.xdist_group("page-browser"), pytest.mark.timeout(240)]
 
@@ -49,6 +52,28 @@ async def test_a_group_is_followed_and_its_offsets_are_set(served, tab):
     await tab.confirm()
     await tab.see_text("groups", "No group yet")
     await tab.assert_no_problem()
+
+
+async def test_the_records_that_a_share_group_has_in_flight_are_followed(served, tab):
+    await served.broker.create_topics({TOPIC: 1})
+    await served.broker.produce(TOPIC, [b"a", b"b", b"c"])
+    await asyncio.to_thread(set_group_configs, served.broker.bootstrap_servers)
+    async with share_consumer_beside(served.broker, "worker") as worker:
+        messages = await asyncio.to_thread(polled, worker)
+        await tab.go(f"/page/group?id={GROUP}")
+        await tab.see_text("in_flight", "ACQUIRED")
+        [row] = (await tab.cells("in_flight")).values()
+        assert (row["Offsets"], row["Deliveries"]) == ("0-2", "1")
+        assert row["Holder"].startswith("worker")
+        assert row["Lock left"].endswith(" s")
+        worker.acknowledge(messages[1])
+        await asyncio.to_thread(worker.commit_sync)
+        await tab.see_text("in_flight", "ACKNOWLEDGED")
+        await served.broker.clock.advance(seconds=30)
+        await tab.see_text("in_flight", "AVAILABLE")
+        assert [row[2] for row in await tab.rows("in_flight")] == ["AVAILABLE", "ACKNOWLEDGED", "AVAILABLE"]
+        assert "Lag in offsets\n2" in await tab.page.inner_text("#state")
+        await tab.assert_no_problem()
 
 
 async def test_an_open_transaction_is_shown_and_aborted(served, tab):

@@ -9,6 +9,7 @@ from odradek.page.facts.group import group
 from odradek.page.facts.source import Missing
 from odradek.testing import NewTopic
 from tests.page.conftest import consuming, producing, until
+from tests.share_consumers import GROUP, TOPIC, polled, set_group_configs, share_consumer_beside
 
 
 async def test_members_have_their_partitions_and_their_software(broker, source):
@@ -146,6 +147,33 @@ async def test_moves_of_a_consumer_group_are_shown_with_their_reasons(broker, so
     assert (moved.kind, moved.members, moved.epoch) == ("assigned", 2, found.about.epoch)
     assert "joined" in moved.why[0]
     assert "its owner had more than its share" in moved.moves[0]
+
+
+async def test_a_share_group_has_start_offsets_and_records_in_flight(broker, source):
+    await broker.create_topics({TOPIC: 1})
+    await broker.produce(TOPIC, [b"a", b"b", b"c"])
+    await asyncio.to_thread(set_group_configs, broker.bootstrap_servers)
+    async with share_consumer_beside(broker, "worker") as worker:
+        messages = await asyncio.to_thread(polled, worker)
+        [row] = (await group(source, GROUP)).partitions
+        assert (row.committed_offset, row.end_offset) == (None, 3)
+        worker.acknowledge(messages[0])
+        await asyncio.to_thread(worker.commit_sync)
+        found = await group(source, GROUP)
+    [member] = found.about.members
+    assert (found.is_share, found.about.state, found.about.assignor) == (True, "Stable", "simple")
+    assert (member.client_id, member.partitions) == ("worker", ((TOPIC, 0),))
+    [row] = found.partitions
+    # The stored start offset follows with the next write, as Kafka's does.
+    assert (row.committed_offset, row.end_offset, row.lag) == (0, 3, 2)
+    [held] = found.in_flight
+    assert (held.first_offset, held.last_offset, held.state, held.delivery_count) == (1, 2, "ACQUIRED", 1)
+    assert (held.member_id, held.client_id) == (member.member_id, "worker")
+    assert 0 < held.lock_left_ms <= 30_000
+    assert found.in_flight_records == 2
+    assert {(each.kind, each.members) for each in found.rebalances} == {("assigned", 1)}
+    found = await group(source, GROUP)
+    assert (found.about.members, found.in_flight, found.in_flight_records) == ((), (), 0)
 
 
 async def test_a_group_that_is_not_there_is_missing(source):

@@ -6,15 +6,26 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
-from odradek.client.admin_apis import CONSUMER_GROUP_DESCRIBE, DESCRIBE_GROUPS, LIST_GROUPS
+from odradek.client.admin_apis import (
+    CONSUMER_GROUP_DESCRIBE,
+    DESCRIBE_GROUPS,
+    DESCRIBE_SHARE_GROUP_OFFSETS,
+    LIST_GROUPS,
+    SHARE_GROUP_DESCRIBE,
+)
 from odradek.client.apis import OFFSET_FETCH
 from odradek.page.facts.source import ask_nodes, in_turns
 from odradek.protocol.coordinator_records.consumer_protocol import CONSUMER_PROTOCOL_TYPE, assigned_partitions
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.message_types.consumer_group_describe import ConsumerGroupDescribeRequest
 from odradek.protocol.message_types.describe_groups import DescribeGroupsRequest
+from odradek.protocol.message_types.describe_share_group_offsets import (
+    DescribeShareGroupOffsetsRequest,
+    DescribeShareGroupOffsetsRequestGroup,
+)
 from odradek.protocol.message_types.list_groups import ListGroupsRequest
 from odradek.protocol.message_types.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from odradek.protocol.message_types.share_group_describe import ShareGroupDescribeRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,9 +33,11 @@ if TYPE_CHECKING:
     from odradek.page.facts.source import Partition, Source
     from odradek.protocol.message_types.consumer_group_describe import DescribedGroup as NewerGroup
     from odradek.protocol.message_types.describe_groups import DescribedGroup as ClassicGroup
+    from odradek.protocol.message_types.share_group_describe import DescribedGroup as ShareGroup
 
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
+SHARE: Final = "share"
 # Groups in one request.
 _AT_ONCE: Final = 500
 
@@ -42,7 +55,7 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class Member:
-    """A member. ``partitions`` is None if it is unknown. ``epoch`` is that of the consumer protocol, None in classic groups."""
+    """A member. ``partitions`` is None if it is unknown. ``epoch`` is None in classic groups."""
 
     member_id: str
     instance_id: str | None
@@ -76,15 +89,20 @@ async def listed_groups(source: Source, nodes: Iterable[int]) -> tuple[list[List
 
 
 async def described_groups(source: Source, groups: Sequence[Listed]) -> dict[str, Described]:
-    """Return the classic and the consumer groups among these, as their coordinators describe them. Refused ones are absent."""
+    """Return the classic, consumer and share groups among these, as their coordinators describe them. Refused ones are absent."""
     found: dict[str, Described] = {}
-    for classic, newer in zip(_slices(groups, CLASSIC), _slices(groups, CONSUMER), strict=True):
-        (of_classic, _), (of_newer, _) = await asyncio.gather(
+    for classic, newer, share in zip(*(_slices(groups, kind) for kind in (CLASSIC, CONSUMER, SHARE)), strict=True):
+        (of_classic, _), (of_newer, _), (of_share, _) = await asyncio.gather(
             ask_nodes(source, DESCRIBE_GROUPS, {node: DescribeGroupsRequest(groups=names) for node, names in classic.items()}),
             ask_nodes(
                 source,
                 CONSUMER_GROUP_DESCRIBE,
                 {node: ConsumerGroupDescribeRequest(group_ids=names) for node, names in newer.items()},
+            ),
+            ask_nodes(
+                source,
+                SHARE_GROUP_DESCRIBE,
+                {node: ShareGroupDescribeRequest(group_ids=names) for node, names in share.items()},
             ),
         )
         found |= {
@@ -92,6 +110,9 @@ async def described_groups(source: Source, groups: Sequence[Listed]) -> dict[str
         }
         found |= {
             each.group_id: await _newer(each) for answer in of_newer.values() for each in answer.groups if not each.error_code
+        }
+        found |= {
+            each.group_id: await _share(each) for answer in of_share.values() for each in answer.groups if not each.error_code
         }
     return found
 
@@ -117,6 +138,21 @@ async def committed_offsets(source: Source, groups: Sequence[Listed]) -> dict[st
             if not group.error_code
         }
     return found
+
+
+async def start_offsets(source: Source, group: Listed) -> dict[Partition, tuple[int, int | None]]:
+    """Return start offset and lag of each partition of a share group. The lag is None if it is unknown."""
+    asked = DescribeShareGroupOffsetsRequestGroup(group_id=group.group, topics=None)
+    requests = {group.coordinator: DescribeShareGroupOffsetsRequest(groups=[asked])}
+    answers, _ = await ask_nodes(source, DESCRIBE_SHARE_GROUP_OFFSETS, requests)
+    return {
+        (topic.topic_name, each.partition_index): (each.start_offset, each.lag if each.lag >= 0 else None)
+        for answer in answers.values()
+        for found in answer.groups
+        for topic in found.topics
+        for each in topic.partitions
+        if not each.error_code and each.start_offset >= 0
+    }
 
 
 def _slices(groups: Sequence[Listed], kind: str | None) -> list[dict[int, list[str]]]:
@@ -168,3 +204,18 @@ async def _newer(group: NewerGroup) -> Described:
         group.members,
     )
     return Described(group.group_id, group.group_state, CONSUMER_PROTOCOL_TYPE, group.assignor_name, group.group_epoch, members)
+
+
+async def _share(group: ShareGroup) -> Described:
+    members = await in_turns(
+        lambda member: Member(
+            member.member_id,
+            None,
+            member.client_id,
+            member.client_host.lstrip("/"),
+            tuple(sorted((each.topic_name, index) for each in member.assignment.topic_partitions for index in each.partitions)),
+            member.member_epoch,
+        ),
+        group.members,
+    )
+    return Described(group.group_id, group.group_state, SHARE, group.assignor_name, group.group_epoch, members)

@@ -84,10 +84,11 @@ def _of_coordinator(line: LogLine) -> Rebalance:
         kind="assigned",
         epoch=fields["epoch"],
         cause=str(fields["assignor"]),
-        why=_texts(fields["why"]),
+        # A share group's partitions do not move: members share them.
+        why=_texts(fields.get("why")),
         joined=(),
         left=(),
-        moves=_texts(fields["moves"]),
+        moves=_texts(fields.get("moves")),
         members=fields["members"],
         took_ms=None,
     )

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from odradek.page.facts.cluster import cluster
 from odradek.page.facts.findings import findings
-from odradek.page.facts.group import group
+from odradek.page.facts.group import MOST_IN_FLIGHT, group
 from odradek.page.facts.levers import levers
 from odradek.page.facts.overview import overview
 from odradek.page.facts.transactions import transactions
@@ -44,6 +44,7 @@ async def _group(call: Call) -> dict[str, Any]:
     return {
         "group": found,
         "clients": {member.member_id: member.client_id for member in found.about.members},
+        "most_in_flight": MOST_IN_FLIGHT,
         "most_lag": max((each.lag for each in found.partitions if each.lag is not None), default=0),
     }
 

@@ -209,7 +209,9 @@ def _update_target(
         if targets.get(member_id, NOTHING) != group.targets.get(member_id)
     ]
     records.append(target_metadata_record(group.group_id, epoch, now_ms))
-    groups.reports.info("a target assignment was computed", group=group.group_id, epoch=epoch, assignor=SIMPLE)
+    groups.reports.info(
+        "a target assignment was computed", group=group.group_id, epoch=epoch, assignor=SIMPLE, members=len(members)
+    )
     return epoch, targets.get(member.member_id, NOTHING)
 
 
