@@ -76,19 +76,6 @@ async def test_a_member_has_an_id_that_is_not_too_long(shares):
     assert codes == [ErrorCode.INVALID_REQUEST, ErrorCode.NONE, ErrorCode.INVALID_REQUEST]
 
 
-async def test_groups_are_described_and_listed(shares):
-    topic_id = await shares.stable()
-    good, bad, empty = (await ask(shares, ApiKey.SHARE_GROUP_DESCRIBE, group_ids=["g", "no", ""])).groups
-    assert (good.group_state, good.group_epoch, good.assignment_epoch, good.assignor_name) == ("Stable", 3, 3, "simple")
-    (member,) = good.members
-    (assigned,) = member.assignment.topic_partitions
-    assert (member.member_id, assigned.topic_id, assigned.topic_name, list(assigned.partitions)) == ("m", topic_id, "t", [0, 1])
-    assert (bad.error_code, bad.error_message) == (ErrorCode.GROUP_ID_NOT_FOUND, "Group no not found.")
-    assert empty.error_code == ErrorCode.INVALID_GROUP_ID
-    (listed,) = (await ask(shares, ApiKey.LIST_GROUPS, types_filter=["share"])).groups
-    assert tuple(listed) == ("g", "share", "Stable", "share")
-
-
 async def test_a_group_has_configs_of_its_own_within_the_brokers_limits(shares):
     await shares.create()
     assert (await set_configs(shares, "g", share_heartbeat_interval_ms=7_000))[0] == ErrorCode.NONE
