@@ -32,10 +32,13 @@ _PORTS = (16_000, 32_000)
 _DELETE_SOON: Mapping[str, str] = {"log.segment.delete.delay.ms": "100"}
 # Kafka's default makes a new group wait 3 s for more members; odradek's does not. With equal settings the brokers are compared.
 _NO_DELAY: Mapping[str, str] = {"group.initial.rebalance.delay.ms": "0"}
-# The interval at which members of a consumer group heartbeat: with 5 s, the default, its steps take as long as the interval does.
+# The interval at which members of consumer and share groups heartbeat. With 5 s, the default, a step takes as long as the
+# interval does.
 _SHORT_INTERVAL: Mapping[str, str] = {
     "group.consumer.heartbeat.interval.ms": "500",
     "group.consumer.min.heartbeat.interval.ms": "500",
+    "group.share.heartbeat.interval.ms": "500",
+    "group.share.min.heartbeat.interval.ms": "500",
 }
 UNDER_LOAD: Mapping[str, Mapping[str, str]] = {
     "odradek": {**_DELETE_SOON, **_NO_DELAY, **_SHORT_INTERVAL},

@@ -190,6 +190,21 @@ def _consumer_group(members: int) -> tuple[Load, Load]:
     )
 
 
+def _share_group(members: int, *, explicit: bool) -> Load:
+    """A share group on batches of about 140 records. Acknowledgements are those of the next poll, or wait for their outcome."""
+    how = "explicit" if explicit else "implicit"
+    return Load(
+        name=f"share-{how}-{members}",
+        title=f"share group, {members} consumer{'s' if members > 1 else ''}, {how} acknowledgement",
+        subcommand="share-consume",
+        arguments=(f"-members={members}", *(("-explicit",) if explicit else ())),
+        count=300_000,
+        quick_count=100_000,
+        measures=(_THROUGHPUT[0], Measure(_CPU_PER_MILLION.name, _CPU_PER_MILLION.read, _HALF), _CLIENT_CPU),
+        fill=("-size=100", "-batch-bytes=16384"),
+    )
+
+
 def _small_batches(records: int, *, producers: int, requests: int) -> Load:
     """Produce requests of one small batch each, 256 in flight from eight connections, or 64 on one."""
     window = 32 if producers > 1 else 64
@@ -235,6 +250,7 @@ LOADS: tuple[Load, ...] = (
     ),
     Load("consume-100", "consume 100 B", "consume", (), 4_000_000, 500_000, _THROUGHPUT, fill=("-size=100",)),
     Load("consume-1k", "consume 1 KB", "consume", (), 600_000, 150_000, _THROUGHPUT, fill=("-size=1024",)),
+    *(_share_group(members, explicit=explicit) for members in (1, 16) for explicit in (False, True)),
     _small_batches(1, producers=8, requests=60_000),
     _small_batches(1, producers=1, requests=40_000),
     _small_batches(10, producers=8, requests=60_000),

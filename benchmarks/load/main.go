@@ -30,6 +30,7 @@ var subcommands = map[string]func(args []string) (*result, error){
 	"handshakes":      runHandshakes,
 	"group-rebalance": runGroupRebalance,
 	"consumer-group":  runConsumerGroup,
+	"share-consume":   runShareConsume,
 	"commit-offsets":  runCommitOffsets,
 	"fetch-offsets":   runFetchOffsets,
 	"first-record":    runFirstRecord,
