@@ -52,6 +52,7 @@ _PROGRAMS: dict[str, tuple[float, str] | tuple[float, str, str]] = {
     "simulate": (11, "--seeds 20000 --jobs 2", "tests.campaigns.simulation"),
     "simulate-cluster": (75, "--seeds 20000 --jobs 2 --mutations 600", "tests.campaigns.cluster_simulation"),
     "simulate-consumer-groups": (12, "--seeds 20000 --jobs 2 --mutations 1500", "tests.campaigns.simulation.consumer_groups"),
+    "simulate-shares": (60, "--seeds 20000 --jobs 2 --mutations 150", "tests.campaigns.simulation.shares"),
     "soak": (6, "--minutes 5"),
     "wire-differential": (8, ""),
     "year": (1, "--years 1"),
