@@ -153,7 +153,7 @@ class Coordinator:
                 *({key: state._replace(updates=0) for key, state in shard.partitions.items()} for shard in (hosted.shard, fresh)),
             )
 
-    def partition_count(self, topic_id: UUID) -> int:  # noqa: ARG002  there is one topic
+    def partition_count(self, topic_id: UUID) -> int:
         """Part of Topics."""
         return self._plan.partitions
 

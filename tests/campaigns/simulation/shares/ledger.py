@@ -33,6 +33,7 @@ FORWARD = "the start offset never goes back"
 EXPIRE = "locks expire in time"
 LIMIT = "no record is delivered more often than the limit"
 HOLDER = "a member that holds a lock may acknowledge"
+HELD = "a member holds what is delivered to it"
 WHOLE = "a fetch has the records that it acquires, and may see them"
 WOKEN = "a fetch that could be answered does not wait"
 IN_ORDER = "the records in flight are in order, and counted"
@@ -181,10 +182,22 @@ class Ledger:
         if kind == AcknowledgeType.ACCEPT and is_told:
             fate.accepted_epoch = max(share.leader_epoch, fate.accepted_epoch or 0)
             self._world.counts["records accepted"] += 1
+            self._check_later_leaders(share, index, offset)
         elif kind == AcknowledgeType.REJECT and is_told:
             fate.is_rejected = True
         elif kind == AcknowledgeType.RENEW:
             self._lock(share, fate, offset, asked.request.member_id)
+
+    def _check_later_leaders(self, share: SharePartition, index: int, offset: int) -> None:
+        """Check that a later leader has an accepted record as done with: it has read the state, and fences this leader."""
+        for broker in self._world.up():
+            later = broker.shared(index)
+            if later is None or later.state != SharePartitionState.ACTIVE or later.leader_epoch <= share.leader_epoch:
+                continue
+            run = _run_at(later, offset)
+            if offset >= later.window.start_offset and (run is None or not run.state.is_terminal):
+                told = f"{index}-{offset} is accepted in epoch {share.leader_epoch}"
+                raise Violation(DONE, f"{told}, and is {run} in epoch {later.leader_epoch}")
 
     def _lock(self, share: SharePartition, fate: Fate, offset: int, member_id: str) -> None:
         run = _run_at(share, offset)
@@ -227,6 +240,8 @@ class Ledger:
             raise Violation(ONE_LOCK, f"{told}, and {lock.member_id} has it until {lock.deadline_ms}")
         self._lock(share, fate, offset, member_id)
         is_held = fate.lock is not None and fate.lock.member_id == member_id
+        if not is_held and not asked.acknowledges:
+            raise Violation(HELD, f"{told}, which has no lock: {_run_at(share, offset)}")
         if is_held and fate.accepted_epoch is not None and share.leader_epoch >= fate.accepted_epoch:
             raise Violation(DONE, f"{told}, and was accepted in epoch {fate.accepted_epoch}")
 

@@ -23,6 +23,7 @@ from tests.campaigns.simulation.shares.ending import LETTERED, REST
 from tests.campaigns.simulation.shares.ledger import (
     DONE,
     EXPIRE,
+    HELD,
     HOLDER,
     IN_ORDER,
     LIMIT,
@@ -62,7 +63,7 @@ def release_the_records_of_all_members(release: Any, window: InFlightWindow, mem
     return release(window, member_id, limits)
 
 
-@FAULTS.around(SharePartition, "_store", DONE)
+@FAULTS.around(SharePartition, "_store", DONE, first=2)
 def answer_before_it_is_stored(store: Any, share: SharePartition, transition: Any) -> Any:
     store(share, transition)
     reply: Reply[Any] = Reply()
@@ -70,7 +71,7 @@ def answer_before_it_is_stored(store: Any, share: SharePartition, transition: An
     return reply
 
 
-@FAULTS.around(InFlightWindow, "load", SKIPPED, REST)
+@FAULTS.around(InFlightWindow, "load", SKIPPED, REST, first=3)
 def see_no_gaps_in_the_stored_state(load: Any, stored: PartitionState) -> Any:
     window = load(stored)
     window.gap = None
@@ -79,7 +80,7 @@ def see_no_gaps_in_the_stored_state(load: Any, stored: PartitionState) -> Any:
 
 @FAULTS.around(ShareShard, "_refusal", DONE, SKIPPED)
 def fence_no_leader(refusal: Any, shard: Any, key: Any, leader_epoch: Any = None, *others: Any, **named: Any) -> Any:
-    return refusal(shard, key, leader_epoch and 1_000_000, *others, **named)
+    return refusal(shard, key, None if leader_epoch is None else 1_000_000, *others, **named)
 
 
 @FAULTS.around(share_shard, "combine_batches", DONE)
@@ -97,12 +98,17 @@ FAULTS.put("archive_at_the_first_release", ShareLimits, "after_release", lambda 
 FAULTS.put("let_no_lock_expire", SharePartition, "_expire", nothing, EXPIRE)
 FAULTS.put("watch_the_first_lock_only", acknowledgement, "next_deadline", nothing, EXPIRE)
 FAULTS.put(
-    "acquire_what_is_being_released", InFlightState, "is_available", property(lambda run: run.state == RecordState.AVAILABLE)
+    "acquire_what_is_being_released",
+    InFlightState,
+    "is_available",
+    property(lambda run: run.state == RecordState.AVAILABLE),
+    HELD,
+    HOLDER,
 )
 FAULTS.put("count_nothing", InFlightWindow, "count_complete", nothing, IN_ORDER)
 FAULTS.put("wake_no_fetch", Purgatory, "check_and_complete", lambda *_: 0, WOKEN)
 FAULTS.put("tell_of_no_new_records", SharePartitionManager, "_partition_changed", nothing, WOKEN)
-FAULTS.put("withdraw_nothing", share_partition, "withdraw_aborted", lambda _, acquired, *__: acquired, WHOLE)
+FAULTS.put("withdraw_nothing", share_partition, "withdraw_aborted", lambda _, acquired, *__: acquired, WHOLE, first=5)
 FAULTS.put(
     "read_up_to_the_high_watermark",
     Partition,
@@ -110,10 +116,18 @@ FAULTS.put(
     property(lambda partition: partition.high_watermark),
     WHOLE,
     SKIPPED,
+    first=6,
 )
 FAULTS.put(
-    "give_whole_batches", _Acquisition, "_add_limited", lambda step, first, last, _: step._add_in_pieces(first, last), MOST
+    "give_whole_batches",
+    _Acquisition,
+    "_add_limited",
+    lambda step, first, last, _: step._add_in_pieces(first, last),
+    MOST,
+    first=3,
 )
-FAULTS.put("write_no_dead_letters", SharePartition, "_write_dead_letters", nothing, REST, LETTERED)
-FAULTS.put("prune_too_much", ShareShard, "last_redundant_offset", lambda shard: shard._last_snapshot_offset.get(), REPLAYED)
-FAULTS.put("keep_what_could_not_be_written", SnapshotRegistry, "roll_back", nothing, REPLAYED, MISTAKE, DONE)
+FAULTS.put("write_no_dead_letters", SharePartition, "_write_dead_letters", nothing, REST, LETTERED, first=4)
+FAULTS.put(
+    "prune_too_much", ShareShard, "last_redundant_offset", lambda shard: shard._last_snapshot_offset.get(), REPLAYED, first=9
+)
+FAULTS.put("keep_what_could_not_be_written", SnapshotRegistry, "roll_back", nothing, REPLAYED, MISTAKE, DONE, first=2)
