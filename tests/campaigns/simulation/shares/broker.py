@@ -20,6 +20,7 @@ from odradek.protocol.message_types.share_fetch import ShareFetchRequest
 from odradek.timing.reply import Reply
 from odradek.timing.timer import Timer
 from tests.campaigns.simulation.shares.topic import TOPIC, TOPIC_ID
+from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -131,7 +132,11 @@ class Broker:
             if self.is_up:
                 world.note("%s answers %s: %s", self.node_id, number, _Told(response))
                 world.counts[f"{api.name} {ErrorCode(response.error_code).name}"] += 1
-                world.ledger.answered(asked, response, is_told=session.connection is not None)
+                try:
+                    world.ledger.answered(asked, response, is_told=session.connection is not None)
+                except Violation as violation:
+                    world.broken = world.broken or violation
+                    raise
                 answered(response)
 
         if isinstance(outcome, Reply):

@@ -23,7 +23,7 @@ def end(world: World) -> None:
     """Bring the history to its end. Raises Violation."""
     world.is_in_trouble = False
     # What was begun ends by itself: brokers and members start again, shards are loaded.
-    world.run(4_500)
+    world.run(6_000)
     for log in world.coordinator.logs.logs:
         log.failures.clear()
         log.read_failures.clear()

@@ -55,9 +55,11 @@ class Faults:
 
     def _move_leader(self) -> None:
         world = self._world
-        up = world.up()
+        index = self._rng.randrange(world.plan.partitions)
+        up = [broker.node_id for broker in world.up()]
+        others = [node_id for node_id in up if node_id != world.leaders[index][0]]
         if up:
-            world.elect(self._rng.randrange(world.plan.partitions), self._rng.choice(up).node_id)
+            world.elect(index, self._rng.choice(others or up))
 
     def _crash_broker(self) -> None:
         world = self._world

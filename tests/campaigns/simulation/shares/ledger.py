@@ -265,6 +265,9 @@ class Ledger:
     def _is_acquirable(self, share: SharePartition) -> bool:
         """Return whether a fetch from the share partition finds something. Unlike ``can_acquire``, this moves no window."""
         plan, window, source = self._world.plan, share.window, share.partition
+        if source.leader_epoch != self._world.leaders[source.index][1]:
+            # The log is another leader's by now.
+            return False
         if share.state != SharePartitionState.ACTIVE or not window.can_acquire(plan.limits.partition_max_record_locks):
             return False
         return window.next_fetch_offset() < (source.last_stable_offset if plan.is_committed_only else source.high_watermark)

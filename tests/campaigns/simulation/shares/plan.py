@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 # How often each kind of fault happens in a minute.
 _RATES = {
-    "move a leader": 6.0,
+    "move a leader": 15.0,
     "crash a broker": 3.0,
     "move a shard": 5.0,
     "crash the coordinator": 3.0,

@@ -39,6 +39,8 @@ class World(Chronicle):
         self.coordinator = Coordinator(plan, self.clock, self._on_fault)
         self.coordinator.start()
         self.ledger = Ledger(self)
+        # The first violation: the product catches and logs what is raised within some of its calls.
+        self.broken: Violation | None = None
         self._is_turn_due = False
         while self.coordinator.logs.soon:
             self.coordinator.logs.turn()
@@ -66,7 +68,7 @@ class World(Chronicle):
         self.counts[f"log: {event}"] += 1
         self.note("log: %s %s", event, fields)
         if event in _MISTAKES:
-            raise Violation(MISTAKE, f"{event}: {fields}")
+            raise self.broken or Violation(MISTAKE, f"{event}: {fields}")
 
     # --------------------------------------------------------------------------------------------------- time and chance
 
@@ -136,7 +138,7 @@ class World(Chronicle):
         self.leaders[index] = node_id, self.leaders[index][1] + 1
         self.note("%s leads %s in epoch %s", node_id, index, self.leaders[index][1])
         for broker in self.up():
-            delay_ms = self.rng.choice((0, 0, 50, 1_500)) if self.is_in_trouble else 0
+            delay_ms = self.rng.choice((0, 0, 50, 2_000, 5_000)) if self.is_in_trouble else 0
             self.later(delay_ms, lambda broker=broker: broker.learn(index))  # type: ignore[misc]
 
     def start_broker(self, node_id: int) -> None:
