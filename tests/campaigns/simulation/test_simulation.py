@@ -35,7 +35,7 @@ KINDS = {
     "classic groups": Kind(groups.CLASSIC, CLASSIC, 100, 50, "SYNC_GROUP NONE", 50),
     "consumer groups": Kind(groups.CONSUMER, CONSUMER, 80, 40, "CONSUMER_GROUP_HEARTBEAT NONE", 40),
     "transactions": Kind(transactions.SIMULATION, OF_TRANSACTIONS, 50, 25, "told commit", 25),
-    "share groups": Kind(shares.SIMULATION, OF_SHARES, 20, 10, "records accepted", 100),
+    "share groups": Kind(shares.SIMULATION, OF_SHARES, 12, 6, "records accepted", 100),
     "clusters": Kind(CLUSTERS, OF_CLUSTERS, 10, 5, "records acknowledged", 20),
 }
 

@@ -41,6 +41,7 @@ class _Connection:
         self.node_id = node_id
         self.due: dict[tuple[int, int], AcknowledgeType] = {}
         self.session: Any = None
+        self.asked: Any = None
         self.turn = 0
         self.reset()
 
@@ -114,7 +115,7 @@ class _Connection:
 
     def _send(self, request: Any) -> None:
         world, turn, session = self.member.world, self.turn, self.session
-        self.is_busy = True
+        self.is_busy, self.asked = True, request
         broker = world.brokers[self.node_id]
 
         def arrive() -> None:
@@ -131,7 +132,7 @@ class _Connection:
     # ------------------------------------------------------------------------------------------------------------ answers
 
     def _time_out(self, turn: int, request: Any) -> None:
-        if self.turn == turn and self.is_busy and self.epoch in (request.share_session_epoch, FINAL_EPOCH):
+        if self.turn == turn and self.is_busy and self.asked is request:
             self.member.world.counts["requests timed out"] += 1
             self.cut()
 
