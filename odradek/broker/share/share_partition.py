@@ -118,7 +118,13 @@ class SharePartition:
         if self.state != SharePartitionState.ACTIVE:
             return False
         window, most_locks = self.window, self.limits.partition_max_record_locks
-        return window.can_acquire(most_locks) or (window.advance() and window.can_acquire(most_locks))
+        if window.can_acquire(most_locks):
+            return True
+        if not window.advance():
+            return False
+        # The other fetches that wait have room, too, and may take it first.
+        self._services.wake(self.key)
+        return window.can_acquire(most_locks)
 
     # ---------------------------------------------------------------------------------------------------------- loading
 
