@@ -231,6 +231,8 @@ class Ledger:
             raise Violation(WHOLE, f"{told}, but its transaction was aborted")
         if count > world.plan.limits.delivery_count_limit:
             raise Violation(LIMIT, f"{told} with count {count}")
+        if count == world.plan.limits.delivery_count_limit:
+            self._partitions[index].exhausted.add(offset)
         share, lock = asked.broker.shared(index), fate.lock
         if share is None or share.state != SharePartitionState.ACTIVE:
             return
