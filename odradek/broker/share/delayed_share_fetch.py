@@ -91,7 +91,7 @@ class ShareFetch:
     def read(self) -> tuple[_Reading, bool]:
         """Read the partitions. Return what was found, and whether it is enough to answer."""
         self._drop_unusable()
-        readable = [(name, each) for name, each in self._partitions.items() if each.can_acquire]
+        readable = [(name, each) for name, each in self._partitions.items() if each.make_room()]
         if not readable:
             return {}, False
         share = max(self._params.max_bytes // len(readable), 1)

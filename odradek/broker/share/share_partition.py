@@ -108,9 +108,8 @@ class SharePartition:
         """Return the present configs of the group."""
         return self._services.limits(self.key.group_id)
 
-    @property
-    def can_acquire(self) -> bool:
-        """Return whether records could be acquired, if the log has them.
+    def make_room(self) -> bool:
+        """Return whether records can be acquired, if the log has them.
 
         A full window first moves behind records that were archived without an acknowledgement: of aborted transactions, or gone
         from the log. In Kafka such a window stays full.

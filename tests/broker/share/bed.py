@@ -85,7 +85,7 @@ class Bed:
 
     def fetch(self, member="m", most=500, *, batch_size=500, mode=0, aborted=(), batches=None):
         """The (first offset, last offset, delivery count) of the records that a member acquires."""
-        if not self.share.can_acquire:
+        if not self.share.make_room():
             return []
         offset = self.window.next_fetch_offset()
         read = batches or [ReadBatch(first, last, 0, 0) for first, last in self.log if last >= offset]

@@ -210,4 +210,4 @@ def test_records_that_were_being_archived_are_dead_letters_again_after_a_load():
 def test_a_state_that_contradicts_itself_is_not_used():
     bed = Bed((0, 9), state=PartitionState(0, 0, 5, 0, (StateBatch(0, 9, 2, 1),)))
     assert (bed.share.state, bed.share.error.code) == (SharePartitionState.FAILED, ErrorCode.UNKNOWN_SERVER_ERROR)
-    assert not bed.share.can_acquire
+    assert not bed.share.make_room()

@@ -265,7 +265,7 @@ class Ledger:
                 self._check_start(index, stored.snapshot.start_offset, "stored")
 
     def _is_acquirable(self, share: SharePartition) -> bool:
-        """Return whether a fetch from the share partition finds something. Unlike ``can_acquire``, this moves no window."""
+        """Return whether a fetch from the share partition finds something. Unlike ``make_room``, this moves no window."""
         plan, window, source = self._world.plan, share.window, share.partition
         if source.leader_epoch != self._world.leaders[source.index][1]:
             # The log is another leader's by now.
