@@ -11,14 +11,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence  # noqa: TC003  the type of a compiled tuple's field
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
+from odradek.coordinator.share.state import SharePartitionKey, StateBatch  # noqa: TC001  the types of compiled tuples' fields
 
+if TYPE_CHECKING:
     from odradek.coordinator.runtime.result import CoordinatorResult
     from odradek.coordinator.share.share_shard import ShareShard
-    from odradek.coordinator.share.state import PartitionState, SharePartitionKey, StateBatch, StateSummary
+    from odradek.coordinator.share.state import PartitionState, StateSummary
     from odradek.protocol.errors import KafkaError
 
 

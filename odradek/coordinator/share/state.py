@@ -8,14 +8,12 @@ Source: KIP-932, ``server.share.persister`` of Apache Kafka 4.4.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from collections.abc import Sequence  # noqa: TC003  the type of a compiled tuple's field
+from typing import Final, NamedTuple
+from uuid import UUID  # noqa: TC003  the type of a compiled tuple's field
 
 from odradek.protocol.coordinator_records.share_states import StateBatch
 from odradek.protocol.texts import uuid_text
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-    from uuid import UUID
 
 __all__ = ["PartitionState", "SharePartitionKey", "StateBatch", "StateSummary"]
 

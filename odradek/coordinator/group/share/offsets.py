@@ -13,8 +13,10 @@ Source: ``GroupMetadataManager`` and ``GroupCoordinatorShard`` of Apache Kafka 4
 
 from __future__ import annotations
 
+from collections.abc import Sequence  # noqa: TC003  the type of a compiled tuple's field
 from typing import TYPE_CHECKING, NamedTuple
 
+from odradek.coordinator.group.consumer.member import Partitions  # noqa: TC001  the type of a compiled tuple's field
 from odradek.coordinator.group.sessions import NOTHING_DECIDED
 from odradek.coordinator.group.share.state_partitions import (
     NamedPartitions,
@@ -37,11 +39,10 @@ from odradek.protocol.message_types.delete_share_group_offsets import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
     from collections.abc import Set as AbstractSet
     from uuid import UUID
 
-    from odradek.coordinator.group.consumer.member import Partitions
     from odradek.coordinator.group.consumer.topics import SubscribedTopic
     from odradek.coordinator.group.share.group import ShareGroup
     from odradek.coordinator.group.share.groups import ShareGroups
