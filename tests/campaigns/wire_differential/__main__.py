@@ -164,11 +164,12 @@ def record(only: str) -> int:
                     by_chance.add(script.name)
     kept = []
     for script, first, *others in zip(scripts, *transcripts, strict=True):
-        if script.name not in by_chance and others.count(first) == len(others):
+        differ = [each for other in others for each in differences(script, first, other)]
+        if script.name not in by_chance and not differ:
             kept.append((script, first))
         else:
             print(f"not the same each time: {script.name}")
-            for difference in (each for other in others for each in differences(script, first, other)):
+            for difference in differ:
                 print(f"    {difference.answer} | {difference.case} | {difference.kafka} | {difference.odradek}")
     print(f"{len(kept)} scripts, {sum(script.cases for script, _ in kept)} cases, {write(kept, others=kept_already)} bytes")
     return 0

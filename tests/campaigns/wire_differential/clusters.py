@@ -1,7 +1,8 @@
 """The stories at clusters of three brokers: who does what, so that each request has one broker to go to.
 
-The first broker leads all topics' partitions, the second coordinates all groups, the third all transactions; each partition has a
-replica at each. So a produce asks the coordinator of its transaction at another broker, and markers go to two others.
+The first broker leads all topics' partitions and coordinates all share states, the second coordinates all groups, the third all
+transactions; each partition has a replica at each. So a produce asks the coordinator of its transaction at another broker, and
+markers go to two others.
 """
 
 import tempfile
@@ -14,6 +15,7 @@ from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
 from benchmarks.cluster.clusters import BROKERS, KafkaCluster, OdradekCluster
+from odradek.controller.metadata.topic import SHARE_GROUP_STATE_TOPIC
 from odradek.protocol.api_keys import ApiKey
 from tests.campaigns.kafka_tools.kafka_broker import accepts, until
 from tests.campaigns.wire_differential.script import Script, Step
@@ -24,7 +26,11 @@ STORIES: Final = ("groups", "consumers", "transactions")
 # Until all brokers know of a change.
 SPREADS_S: Final = 0.1
 LED_BY_FIRST: Final = (1, 2, 3)
-INTERNAL_TOPICS: Final = {"__consumer_offsets": (2, 3, 1), "__transaction_state": (3, 1, 2)}
+INTERNAL_TOPICS: Final = {
+    "__consumer_offsets": (2, 3, 1),
+    "__transaction_state": (3, 1, 2),
+    SHARE_GROUP_STATE_TOPIC: LED_BY_FIRST,
+}
 _OF_GROUPS: Final = (
     *(ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP, ApiKey.HEARTBEAT, ApiKey.LEAVE_GROUP, ApiKey.CONSUMER_GROUP_HEARTBEAT),
     *(ApiKey.DESCRIBE_GROUPS, ApiKey.LIST_GROUPS, ApiKey.DELETE_GROUPS, ApiKey.CONSUMER_GROUP_DESCRIBE),
@@ -64,7 +70,11 @@ def internal_topics() -> Script:
     """Makes the coordinators' topics, when all brokers are there."""
     compacted = [{"name": "cleanup.policy", "value": "compact"}]
     topics = [
-        {"name": name, "configs": compacted, **_assigned(int(SETTINGS["offsets.topic.num.partitions"]), replicas)}
+        {
+            "name": name,
+            "configs": [] if name == SHARE_GROUP_STATE_TOPIC else compacted,
+            **_assigned(int(SETTINGS["offsets.topic.num.partitions"]), replicas),
+        }
         for name, replicas in INTERNAL_TOPICS.items()
     ]
     asked = {"topics": topics, "timeout_ms": 10_000}

@@ -319,7 +319,17 @@ BASES: dict[ApiKey, Base] = {
     ),
     ApiKey.SHARE_GROUP_DESCRIBE: Base({"group_ids": [GROUP], "include_authorized_operations": True}, setup.share_group()),
     ApiKey.SHARE_FETCH: Base(
-        {**_SHARE_MEMBER, "max_bytes": 1 << 20, "max_records": 2, "batch_size": 2, "topics": _SHARED}, _SHARE_OFFSETS
+        # Long enough for Kafka to read the share partition's state.
+        {
+            **_SHARE_MEMBER,
+            "max_wait_ms": 300,
+            "min_bytes": 1,
+            "max_bytes": 1 << 20,
+            "max_records": 2,
+            "batch_size": 2,
+            "topics": _SHARED,
+        },
+        _SHARE_OFFSETS,
     ),
     ApiKey.SHARE_ACKNOWLEDGE: Base({**_SHARE_MEMBER, "topics": _SHARED}, _SHARE_OFFSETS),
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: Base(

@@ -1,5 +1,6 @@
 """What a script makes before its cases: a topic with records, a group with a commit, a member, a producer."""
 
+from itertools import chain
 from uuid import UUID
 
 from odradek.protocol.api_keys import ApiKey
@@ -138,10 +139,10 @@ def share_coordinator() -> Step:
     return Step("", ApiKey.FIND_COORDINATOR, 6, asked, until=("coordinators.error_code", _OK))
 
 
-def share_state() -> tuple[Step, ...]:
+def share_state(group: str = GROUP) -> tuple[Step, ...]:
     """The state of a share partition: partition 0 of the topic, read by the group."""
     initialized = {"partition": 0, "state_epoch": 0, "start_offset": 0}
-    asked = {"group_id": GROUP, "topics": [{"topic_id": Ref("tid"), "partitions": [initialized]}]}
+    asked = {"group_id": group, "topics": [{"topic_id": Ref("tid"), "partitions": [initialized]}]}
     return (Step("", ApiKey.INITIALIZE_SHARE_GROUP_STATE, 0, asked, until=("results.partitions.error_code", _OK)),)
 
 
@@ -157,6 +158,8 @@ def always_there() -> tuple[Step, ...]:
             for kind in (0, 1)
         ),
         share_coordinator(),
+        # Each partition of the topic has a state, so that none has the size 0.
+        *chain.from_iterable(share_state(f"@g{each}") for each in range(40)),
         *(
             Step(
                 "",
