@@ -20,13 +20,13 @@ from odradek.broker.share.share_partition import SharePartition, SharePartitionS
 from odradek.common.logging import log
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.share_fetch import PartitionData
+from odradek.storage.log.local_log import LogSlice  # noqa: TC001  the type of a compiled tuple's field
 from odradek.timing.timer import DelayedOperation
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from odradek.broker.share.share_sessions import TopicIdPartition
-    from odradek.storage.log.local_log import LogSlice
 
 _NO_RECORDS: Final = b""
 _UNUSABLE: Final = frozenset({SharePartitionState.FAILED, SharePartitionState.FENCED})
