@@ -8,6 +8,7 @@ Pure. Kafka's methods are SharePartition.acknowledge, releaseAcquiredRecords and
 
 from collections.abc import Iterable, Iterator, Sequence
 from enum import IntEnum
+from heapq import heappop, heappush
 from itertools import groupby
 from typing import Final, NamedTuple, Protocol
 
@@ -92,37 +93,48 @@ def acknowledge(
 def release(window: InFlightWindow, member_id: str, limits: ShareLimits) -> StateTransition:
     """Release all records of a member that has left."""
     transition = StateTransition()
-    for run in _acquired_runs(window):
+    for run in _acquired(window, window.runs()):
         if run.member_id == member_id and run.transition is None:
             _change(window, transition, run, _state_after_release(window, run, limits))
     return transition
 
 
 class Expired(NamedTuple):
-    """The records whose locks have expired, the dead letters among them, and the earliest deadline that is left, or None."""
+    """The records whose locks have expired, and the dead letters among them."""
 
     batches: list[StateBatch]
     letters: list[DeadLetters]
-    next_deadline_ms: float | None
 
 
-def expire(window: InFlightWindow, now_ms: float, limits: ShareLimits) -> Expired:
-    """Release all records whose acquisition lock has expired."""
-    batches, letters = [], []
-    deadline_ms: float | None = None
-    for run in _acquired_runs(window):
-        if run.lock_deadline_ms > now_ms:
-            if deadline_ms is None or run.lock_deadline_ms < deadline_ms:
-                deadline_ms = run.lock_deadline_ms
-            continue
-        run.change(_state_after_release(window, run, limits))
-        batches.append(run.batch)
-        window.count_complete(run)
-        if run.state == RecordState.AVAILABLE:
-            window.may_have_available = True
-        elif run.state == RecordState.ARCHIVING:
-            letters.append(DeadLetters.of_run(run, DeadLetterCause.DELIVERY_COUNT_EXCEEDED))
-    return Expired(batches, letters, deadline_ms)
+def expire(window: InFlightWindow, now_ms: float, limits: ShareLimits, most_runs: int) -> Expired:
+    """Release records whose acquisition lock has expired, at most ``most_runs`` runs of them."""
+    expired = Expired([], [])
+    locks = window.locks
+    while locks and locks[0].deadline_ms <= now_ms and most_runs > 0:
+        lock = heappop(locks)
+        for run in _acquired(window, window.runs_at(lock.first_offset, lock.last_offset)):
+            if run.lock_deadline_ms > now_ms:
+                continue
+            if not most_runs:
+                heappush(locks, lock._replace(first_offset=run.first_offset))
+                break
+            most_runs -= 1
+            _expire_run(window, run, limits, expired)
+    return expired
+
+
+def _expire_run(window: InFlightWindow, run: InFlightState, limits: ShareLimits, expired: Expired) -> None:
+    run.change(_state_after_release(window, run, limits))
+    window.count_complete(run)
+    if run.state == RecordState.AVAILABLE:
+        window.note_available(run.first_offset)
+    elif run.state == RecordState.ARCHIVING:
+        expired.letters.append(DeadLetters.of_run(run, DeadLetterCause.DELIVERY_COUNT_EXCEEDED))
+    batches, batch = expired.batches, run.batch
+    if batches and batches[-1].last_offset + 1 == batch.first_offset and batches[-1][2:] == batch[2:]:
+        batches[-1] = batches[-1]._replace(last_offset=batch.last_offset)
+    else:
+        batches.append(batch)
 
 
 def commit(window: InFlightWindow, transition: StateTransition) -> list[DeadLetters]:
@@ -131,10 +143,13 @@ def commit(window: InFlightWindow, transition: StateTransition) -> list[DeadLett
     for run in transition.runs:
         undo = run.undo
         run.transition = run.undo = None
+        if run.state == RecordState.ARCHIVING:
+            if undo is not None and undo.cause is not None:
+                letters.append(DeadLetters.of_run(run, undo.cause))
+            continue
         if run.state == RecordState.AVAILABLE:
-            window.may_have_available = True
-        elif run.state == RecordState.ARCHIVING and undo is not None and undo.cause is not None:
-            letters.append(DeadLetters.of_run(run, undo.cause))
+            window.note_available(run.first_offset)
+        window.join(run.first_offset)
     return letters
 
 
@@ -151,7 +166,7 @@ def roll_back(window: InFlightWindow, transition: StateTransition, limits: Share
             exceeded = run.delivery_count >= limits.delivery_count_limit
             run.change(RecordState.ARCHIVED if exceeded else RecordState.AVAILABLE)
             window.count_complete(run)
-            window.may_have_available = True
+            window.note_available(run.first_offset)
 
 
 def dead_letters_of(run: InFlightState, delivery_count_limit: int) -> DeadLetters:
@@ -160,24 +175,18 @@ def dead_letters_of(run: InFlightState, delivery_count_limit: int) -> DeadLetter
     return DeadLetters.of_run(run, DeadLetterCause.DELIVERY_COUNT_EXCEEDED if exceeded else DeadLetterCause.CLIENT_REJECT)
 
 
-def next_deadline(window: InFlightWindow) -> float | None:
-    """Return the earliest deadline of an acquisition lock; None if no record is acquired."""
-    deadlines = (run.lock_deadline_ms for run in window.runs() if run.state == RecordState.ACQUIRED)
-    return min(deadlines, default=None)
-
-
-def _acquired_runs(window: InFlightWindow) -> Iterator[InFlightState]:
-    """Yield the acquired runs, with the start offset inside none of them."""
-    for batch in window.batches:
-        for run in tuple(batch.runs):
-            if run.state is not RecordState.ACQUIRED:
-                continue
-            if run.first_offset < window.start_offset <= run.last_offset:
-                rest = batch.split(run, window.start_offset)
-                yield run
-                yield rest
-            else:
-                yield run
+def _acquired(window: InFlightWindow, runs: Iterable[InFlightState]) -> Iterator[InFlightState]:
+    """Yield the acquired ones of these runs, with the start offset inside none of them."""
+    for run in runs:
+        if run.state is not RecordState.ACQUIRED:
+            continue
+        if run.first_offset < window.start_offset <= run.last_offset:
+            batch = window.batches[window.floor_index(run.first_offset)]
+            rest = batch.split(run, window.start_offset)
+            yield run
+            yield rest
+        else:
+            yield run
 
 
 def _state_after_release(window: InFlightWindow, run: InFlightState, limits: ShareLimits) -> RecordState:
@@ -258,6 +267,7 @@ class _Acknowledgement(NamedTuple):
                 if not self.limits.may_renew:
                     raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "Renewing acquisition locks is not enabled for the group.")
                 run.lock_deadline_ms = self.lock_deadline_ms
+                self.window.lock(self.lock_deadline_ms, run.first_offset, run.last_offset)
             elif kind == AcknowledgeType.RELEASE:
                 _change(self.window, self.transition, run, self.limits.after_release(run.delivery_count))
             elif kind == AcknowledgeType.REJECT and self.limits.has_dead_letters:

@@ -108,7 +108,16 @@ class _Acquisition:
             self._acquire_new(next_new, last_offset, most - self.count)
         # Without records to acquire, there is none between the batches in flight either.
         window.note_acquired(self.acquired[-1].last_offset + 1 if self.acquired else next_new)
+        self._lock()
         return self.acquired
+
+    def _lock(self) -> None:
+        """Note the deadline, once for all neighbours."""
+        acquired, begin = self.acquired, 0
+        for index, (_, last_offset, _) in enumerate(acquired, 1):
+            if index == len(acquired) or acquired[index].first_offset > last_offset + 1:
+                self._window.lock(self._request.lock_deadline_ms, acquired[begin].first_offset, last_offset)
+                begin = index
 
     def _first_offset(self, first_read: int) -> int:
         """Return the offset to begin at: of the batch in flight that has the first record read, or the record's own."""
@@ -222,7 +231,7 @@ class _Acquisition:
         batch = InFlightBatch([run])
         if last_given < last_offset:
             batch = InFlightBatch([run, InFlightState(last_given + 1, last_offset, RecordState.AVAILABLE, 0)], is_split=True)
-            self._window.may_have_available = True
+            self._window.note_available(last_given + 1)
         self._window.insert(batch)
         self._give(run)
         return last_given

@@ -129,6 +129,11 @@ class InFlightState:
         return self.state == RecordState.AVAILABLE and self.transition is None
 
     @property
+    def is_locked(self) -> bool:
+        """Return whether a member has the records, or has them again if a change in progress fails."""
+        return self.state == RecordState.ACQUIRED or self.transition is not None
+
+    @property
     def is_done(self) -> bool:
         """Return whether the records are done with, and the share coordinator knows it."""
         return self.transition is None and self.state.is_terminal
@@ -150,6 +155,12 @@ class InFlightState:
             raise ValueError(f"{self!r} cannot become {state.name}")
         self.state = state
         self.member_id = member_id
+
+    def is_like(self, other: "InFlightState") -> bool:
+        """Return whether records that are not acquired are in the same state as others, and no change is in progress."""
+        if self.transition is not None or other.transition is not None:
+            return False
+        return self.state == other.state and self.delivery_count == other.delivery_count
 
     def archive(self) -> None:
         """Archive the records: they are gone from the log, or not to be seen. A change in progress cannot undo this."""
@@ -220,10 +231,25 @@ class InFlightBatch:
         """Return the run with this offset; the nearest one if the batch ends before it, or begins behind it."""
         return self.runs[max(bisect_right(self.runs, offset, key=_first_offset) - 1, 0)]
 
+    def runs_at(self, first_offset: int, last_offset: int) -> list[InFlightState]:
+        """Return the runs with one of these offsets, also those that begin before or end behind them."""
+        runs = self.runs
+        begin = max(bisect_right(runs, first_offset, key=_first_offset) - 1, 0)
+        return runs[begin : bisect_right(runs, last_offset, key=_first_offset)]
+
     def between(self, first_offset: int, last_offset: int) -> list[InFlightState]:
         """Return the runs of these offsets, split so that they have no others."""
         begin = self._boundary(first_offset)
         return self.runs[begin : self._boundary(last_offset + 1)]
+
+    def join(self, offset: int) -> None:
+        """Make one run of the run with this offset and its neighbours, if they are alike. Their records are not acquired."""
+        runs = self.runs
+        index = max(bisect_right(runs, offset, key=_first_offset) - 1, 0)
+        for left in (index, index - 1):
+            if 0 <= left < len(runs) - 1 and runs[left].is_like(runs[left + 1]):
+                runs[left].last_offset = runs[left + 1].last_offset
+                del runs[left + 1]
 
     def _boundary(self, offset: int) -> int:
         """Return the index of the run that begins at ``offset``, split off if need be, or of the first one behind it."""

@@ -15,6 +15,8 @@ The window is pure. Its other operations are in ``acquisition`` and ``acknowledg
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from heapq import heappop, heappush
+from itertools import islice
 from operator import attrgetter
 from typing import Final, NamedTuple
 
@@ -31,22 +33,43 @@ class GapWindow(NamedTuple):
     end_offset: int
 
 
+class AcquisitionLock(NamedTuple):
+    """The deadline of records that were acquired or renewed together. It does not count for those that have a later one."""
+
+    deadline_ms: float
+    first_offset: int
+    last_offset: int
+
+
 class InFlightWindow:
     """The batches in flight, in the order of their offsets.
 
     ``end_offset`` is the last offset in flight or, if there is none, the next one to fetch. ``delivery_complete_count`` is the
-    number of records from the start offset on that are done with. ``may_have_available`` is False if no record before the end
-    is available.
+    number of records from the start offset on that are done with. No record in flight before ``available_from`` is available;
+    None if none is.
+
+    ``locks`` is a heap, by deadline. A lock stays in it when its records are acknowledged, split or renewed, until the window
+    no longer has them, or it is the first one.
     """
 
-    __slots__ = ("batches", "delivery_complete_count", "end_offset", "gap", "may_have_available", "start_offset", "state_epoch")
+    __slots__ = (
+        "available_from",
+        "batches",
+        "delivery_complete_count",
+        "end_offset",
+        "gap",
+        "locks",
+        "start_offset",
+        "state_epoch",
+    )
 
     def __init__(self, start_offset: int = 0) -> None:
         self.batches: list[InFlightBatch] = []
         self.start_offset = start_offset
         self.end_offset = start_offset
         self.delivery_complete_count = 0
-        self.may_have_available = False
+        self.available_from: int | None = None
+        self.locks: list[AcquisitionLock] = []
         self.gap: GapWindow | None = None
         self.state_epoch = 0
 
@@ -67,7 +90,7 @@ class InFlightWindow:
             window.batches.append(InFlightBatch([run]))
             window.count_complete(run)
         if window.batches:
-            window.may_have_available = True
+            window.available_from = window.start_offset
             window.end_offset = previous_end
             if gap_start >= 0:
                 window.gap = GapWindow(gap_start, previous_end)
@@ -100,21 +123,20 @@ class InFlightWindow:
         """Return the offset to fetch from: the first available record's, else the one behind the window."""
         batches = self.batches
         if not batches or self.start_offset > batches[-1].last_offset:
-            self.may_have_available = False
+            self.available_from = None
             return self.end_offset
-        if self.may_have_available:
-            found = self._first_available()
-            if found is not None:
-                return found
-            self.may_have_available = False
-            # There is no gap either, so it need not hold the start offset back.
-            self.gap = None
-        return self.end_offset + 1
+        if self.available_from is not None:
+            self.available_from = self._first_available(self.available_from)
+            if self.available_from is None:
+                # There is no gap either, so it need not hold the start offset back.
+                self.gap = None
+        return self.end_offset + 1 if self.available_from is None else self.available_from
 
-    def _first_available(self) -> int | None:
+    def _first_available(self, from_offset: int) -> int | None:
         gap = self.open_gap
         gap_start = -1 if gap is None else gap.start_offset
-        for batch in self.batches:
+        begin = self.floor_index(from_offset) if gap is None else 0
+        for batch in islice(self.batches, max(begin, 0), None):
             if gap is not None:
                 if batch.first_offset > gap_start:
                     return gap_start
@@ -123,6 +145,20 @@ class InFlightWindow:
                 if run.is_available:
                     return run.first_offset
         return None
+
+    def runs_at(self, first_offset: int, last_offset: int) -> Iterator[InFlightState]:
+        """Yield the runs with one of these offsets. The window may be changed meanwhile, but for its batches."""
+        begin = max(self.floor_index(first_offset), 0)
+        for batch in self.batches[begin : self.floor_index(last_offset) + 1]:
+            if batch.last_offset >= first_offset:
+                yield from batch.runs_at(first_offset, last_offset)
+
+    def next_deadline_ms(self) -> float | None:
+        """Return the earliest deadline of an acquisition lock; None if no record is acquired. Drop locks without records."""
+        locks = self.locks
+        while locks and not any(run.is_locked for run in self.runs_at(locks[0].first_offset, locks[0].last_offset)):
+            heappop(locks)
+        return locks[0].deadline_ms if locks else None
 
     def floor_index(self, offset: int) -> int:
         """Return the index of the last batch that begins at or before ``offset``; -1 if there is none."""
@@ -146,6 +182,25 @@ class InFlightWindow:
     def insert(self, batch: InFlightBatch) -> None:
         """Add a batch."""
         self.batches.insert(self.floor_index(batch.first_offset) + 1, batch)
+
+    def lock(self, deadline_ms: float, first_offset: int, last_offset: int) -> None:
+        """Note the deadline of acquired records."""
+        locks, batches = self.locks, self.batches
+        while locks and locks[0].last_offset < batches[0].first_offset:
+            heappop(locks)
+        heappush(locks, AcquisitionLock(deadline_ms, first_offset, last_offset))
+
+    def note_available(self, offset: int) -> None:
+        """Note that the record at ``offset`` can be acquired."""
+        if self.available_from is None or offset < self.available_from:
+            self.available_from = offset
+
+    def join(self, offset: int) -> None:
+        """Make one run of the run with this offset and its neighbours in the same batch, if they are alike."""
+        index = self.floor_index(offset)
+        # The window may have moved on since the change began.
+        if index >= 0 and self.batches[index].last_offset >= offset:
+            self.batches[index].join(offset)
 
     def count_complete(self, run: InFlightState, times: int = 1) -> None:
         """Count the records of a run if they are done with; with -1, take the count back."""
@@ -175,8 +230,6 @@ class InFlightWindow:
                 if run.state == state:
                     run.archive()
                     archived.append(run)
-        if archived:
-            self.may_have_available = True
         return archived
 
     def log_starts_at(self, log_start_offset: int) -> None:

@@ -7,10 +7,11 @@ acquired are available again, and their delivery counts are those of their last 
     EMPTY -> INITIALIZING -> ACTIVE -> FENCED       another broker leads, or the group has no member here any more
                           -> FAILED                 the state could not be read
 
-One timer serves all locks: it is set to the earliest deadline. Loop thread only.
+One timer serves all locks: it is set to the earliest deadline. See ``lock_expiry`` for thousands of them that expire at once.
+Loop thread only.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from enum import Enum, auto
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from odradek.broker.replica.partition import Partition
     from odradek.broker.share.acknowledgement import AcknowledgementBatch, DeadLetters
     from odradek.broker.share.in_flight import DeadLetterCause
+    from odradek.broker.share.lock_expiry import LockExpiry
     from odradek.broker.share.persister import SharePersister
     from odradek.coordinator.share.state import SharePartitionKey
     from odradek.protocol.message_types.share_fetch import AcquiredRecords
@@ -73,9 +75,12 @@ class SharePartitionServices(NamedTuple):
     limits: Callable[[str], ShareLimits]
     start_offset: "Callable[[str, Partition], Reply[int | KafkaError]]"
     wake: "Callable[[SharePartitionKey], object]"
+    expiry: "LockExpiry"
     dead_letters: DeadLetterQueue | None = None
 
 
+# Releasing so many runs takes about a millisecond.
+_RUNS_AT_ONCE: Final = 250
 # The persister's errors, as told to a member. All others are UNKNOWN_SERVER_ERROR.
 _ERRORS: Final = {
     ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -235,7 +240,6 @@ class SharePartition:
         window = self.window
         if isinstance(error, KafkaError):
             acknowledgement.roll_back(window, transition, self.limits, self._services.timer.clock.monotonic_ms())
-            self._watch_locks()
             reply.complete(_told(error))
             self._services.wake(self.key)
             return
@@ -258,19 +262,24 @@ class SharePartition:
             task.cancel()
         self._lock_task = self._services.timer.call_at(deadline_ms, self._expire)
 
-    def _watch_locks(self) -> None:
-        deadline_ms = acknowledgement.next_deadline(self.window)
-        if deadline_ms is not None and self.state == SharePartitionState.ACTIVE:
-            self._expire_at(deadline_ms)
-
     def _expire(self) -> None:
-        now_ms = self._services.timer.clock.monotonic_ms()
-        batches, letters, next_deadline_ms = acknowledgement.expire(self.window, now_ms, self.limits)
-        if next_deadline_ms is not None:
-            self._expire_at(next_deadline_ms)
-        if batches:
-            self._write(batches).when_done(partial(self._expired, letters))
-            self._services.wake(self.key)
+        self._services.expiry.add(self._expire_locks())
+
+    def _expire_locks(self) -> Generator[None, None, None]:
+        """Let locks expire in pieces, until no deadline is left that has passed."""
+        while self.state == SharePartitionState.ACTIVE:
+            now_ms = self._services.timer.clock.monotonic_ms()
+            batches, letters = acknowledgement.expire(self.window, now_ms, self.limits, _RUNS_AT_ONCE)
+            if batches:
+                self._write(batches).when_done(partial(self._expired, letters))
+                self._services.wake(self.key)
+            deadline_ms = self.window.next_deadline_ms()
+            if deadline_ms is None:
+                return
+            if deadline_ms > now_ms:
+                self._expire_at(deadline_ms)
+                return
+            yield
 
     def _expired(self, letters: "list[DeadLetters]", error: KafkaError | None) -> None:
         if isinstance(error, KafkaError):
@@ -295,7 +304,7 @@ class SharePartition:
         if error is not None:
             log.warn("cannot write to the dead-letter queue", reason=str(error), offset=letter.first_offset, **self._names)
         # The run may have been split meanwhile.
-        for run in self.window.runs():
+        for run in self.window.runs_at(letter.first_offset, letter.last_offset):
             is_letter = run.first_offset >= letter.first_offset and run.last_offset <= letter.last_offset
             if is_letter and run.state == RecordState.ARCHIVING:
                 run.change(RecordState.ARCHIVED)

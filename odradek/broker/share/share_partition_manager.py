@@ -11,6 +11,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from odradek.broker.share.delayed_share_fetch import DelayedShareFetch, Results, ShareFetch, ShareFetchParams
+from odradek.broker.share.lock_expiry import LockExpiry
 from odradek.broker.share.share_partition import SharePartition, SharePartitionServices, SharePartitionState
 from odradek.broker.share.share_sessions import ShareSessionCache
 from odradek.coordinator.share.state import SharePartitionKey
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from odradek.broker.share.share_sessions import ShareSession, TopicIdPartition
     from odradek.controller.metadata.delta import MetadataDelta
     from odradek.controller.metadata.image import MetadataImage
+    from odradek.timing.slices import Slices
     from odradek.timing.timer import Timer
 
 # Errors after which the state here is worthless.
@@ -77,6 +79,7 @@ class SharePartitionManager:
         persister: SharePersister,
         timer: Timer,
         configs: ShareConfigs,
+        slices: Slices,
         dead_letters: DeadLetterQueue | None = None,
     ) -> None:
         self.purgatory: Purgatory[DelayedShareFetch] = Purgatory("ShareFetch", timer)
@@ -85,7 +88,13 @@ class SharePartitionManager:
         self._partitions = partitions
         self._timer = timer
         self._services = SharePartitionServices(
-            persister, timer, configs.limits, configs.start_offset, self.purgatory.check_and_complete, dead_letters
+            persister=persister,
+            timer=timer,
+            limits=configs.limits,
+            start_offset=configs.start_offset,
+            wake=self.purgatory.check_and_complete,
+            expiry=LockExpiry(slices),
+            dead_letters=dead_letters,
         )
         # The share partitions of each partition, by group.
         self._shared: dict[tuple[UUID, int], dict[str, SharePartition]] = {}

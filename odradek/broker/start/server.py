@@ -289,7 +289,7 @@ class Broker:
             others=self.member.dead_letter_peers,
         )
         queue = ShareGroupDeadLetterQueue(letters, configs)
-        shares = SharePartitionManager(self.partitions, self.share_persister, self.timer, configs, dead_letters=queue)
+        shares = SharePartitionManager(self.partitions, self.share_persister, self.timer, configs, self.slices, queue)
         self.controller.subscribe(shares, PublishingOrder.BROKER_CONFIGS)
         if self.connections is not None:
             self.connections.on_lost.append(shares.sessions.connection_lost)

@@ -5,12 +5,14 @@ from uuid import UUID
 
 from odradek.broker.share.acquisition import RECORD_LIMIT, AcquireRequest, ReadBatch
 from odradek.broker.share.in_flight import InFlightState, ShareLimits
+from odradek.broker.share.lock_expiry import LockExpiry
 from odradek.broker.share.share_partition import SharePartition, SharePartitionServices
 from odradek.coordinator.share.state import PartitionState, SharePartitionKey
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.share_fetch import AcknowledgementBatch
 from odradek.timing.clock import VirtualClock
 from odradek.timing.reply import Reply
+from odradek.timing.slices import Slices
 from odradek.timing.timer import Timer
 
 KEY = SharePartitionKey("g", UUID(int=7), 0)
@@ -54,7 +56,7 @@ class Source:
 class Bed:
     """One share partition. ``log`` are the (first, last) offsets of the record batches."""
 
-    def __init__(self, *log, limits=None, state=None, start_offset=0):
+    def __init__(self, *log, limits=None, state=None, start_offset=0, now_ms=None):
         self.log = list(log)
         self.clock = VirtualClock()
         self.timer = Timer(self.clock)
@@ -63,9 +65,17 @@ class Bed:
         if state is not None:
             self.persister.state = state
         self.woken = 0
+        # Slices of long work that are due in the loop's next turn.
+        self.turns = []
         self.letters = []
         services = SharePartitionServices(
-            self.persister, self.timer, lambda _group: self.limits, lambda *_: replied(start_offset), self._wake, self
+            persister=self.persister,
+            timer=self.timer,
+            limits=lambda _group: self.limits,
+            start_offset=lambda *_: replied(start_offset),
+            wake=self._wake,
+            expiry=LockExpiry(Slices(now_ms or self.clock.monotonic_ms, self.turns.append)),
+            dead_letters=self,
         )
         self.share = SharePartition(KEY, Source(), services)
         self.share.initialize()

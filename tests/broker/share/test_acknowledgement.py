@@ -100,7 +100,7 @@ def test_a_lock_expires_and_the_last_one_archives_the_record():
     assert bed.acknowledge((0, 0, ACCEPT), member="a") == "INVALID_RECORD_STATE"
     bed.clock.advance(1_000)
     assert bed.states() == [10]
-    assert bed.persister.writes[-1] == (0, 10, [(0, 0, 4, 2), (1, 2, 4, 2), (4, 9, 4, 2)])
+    assert bed.persister.writes[-1] == (0, 10, [(0, 2, 4, 2), (4, 9, 4, 2)])
     assert len(bed.timer) == 0
 
 

@@ -18,6 +18,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.share_fetch import ShareFetchRequest
 from odradek.timing.reply import Reply
+from odradek.timing.slices import Slices
 from odradek.timing.timer import Timer
 from tests.campaigns.simulation.shares.topic import TOPIC, TOPIC_ID
 from tests.campaigns.simulation.violation import Violation
@@ -83,7 +84,8 @@ class Broker:
         )
         replicas: Any = self
         letters: Any = self if world.plan.limits.has_dead_letters else None
-        self.shares = SharePartitionManager(replicas, persister, self.timer, self, letters)
+        slices = Slices(world.clock.monotonic_ms, lambda callback: self.timer.call_after(0, callback))
+        self.shares = SharePartitionManager(replicas, persister, self.timer, self, slices, letters)
         self._services: Any = SimpleNamespace(
             share_partitions=self.shares, controller=controller, config={"fetch.max.bytes": 1 << 20}, timer=self.timer
         )

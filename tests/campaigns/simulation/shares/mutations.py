@@ -51,8 +51,8 @@ def let_any_member_acknowledge(check: Any, step: Any, run: InFlightState) -> Non
 
 
 @FAULTS.around(acknowledgement, "expire", ONE_LOCK, HOLDER)
-def let_all_locks_expire_together(expire: Any, window: Any, now_ms: float, limits: ShareLimits) -> Any:
-    return expire(window, float("inf"), limits)
+def let_all_locks_expire_together(expire: Any, window: Any, _now_ms: float, limits: ShareLimits, most_runs: int) -> Any:
+    return expire(window, float("inf"), limits, most_runs)
 
 
 @FAULTS.around(acknowledgement, "release", ONE_LOCK, HOLDER)
@@ -96,7 +96,7 @@ def send_one_batch(slice_of: Any, found: Any, batches: Any, first_offset: int, _
 FAULTS.put("deliver_without_limit", ShareLimits, "after_release", lambda *_: RecordState.AVAILABLE, LIMIT)
 FAULTS.put("archive_at_the_first_release", ShareLimits, "after_release", lambda *_: RecordState.ARCHIVED, SKIPPED)
 FAULTS.put("let_no_lock_expire", SharePartition, "_expire", nothing, EXPIRE)
-FAULTS.put("watch_the_first_lock_only", acknowledgement, "next_deadline", nothing, EXPIRE)
+FAULTS.put("watch_the_first_lock_only", InFlightWindow, "next_deadline_ms", nothing, EXPIRE)
 FAULTS.put(
     "acquire_what_is_being_released",
     InFlightState,
