@@ -1,5 +1,6 @@
 """Acknowledging, releasing and losing records: the window, and the writes to the share coordinator."""
 
+from odradek.broker.share.acquisition import RECORD_LIMIT
 from odradek.broker.share.in_flight import RecordState, ShareLimits
 from odradek.broker.share.share_partition import SharePartitionState
 from odradek.coordinator.share.state import PartitionState, StateBatch
@@ -185,6 +186,19 @@ def test_dead_letters_are_archived_when_they_are_written_or_cannot_be():
     bed.letters[2][1].complete(KafkaError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION))
     assert bed.states() == [10]
     assert bed.persister.writes[-1] == (3, 7, [(3, 9, 4, 1)])
+
+
+def test_a_fetch_that_moves_a_full_window_wakes_the_others():
+    bed = Bed((0, 4), (5, 9), limits=ShareLimits(partition_max_record_locks=5, has_dead_letters=True))
+    bed.fetch()
+    bed.acknowledge((0, 4, REJECT))
+    assert bed.fetch() == []
+    woken = bed.woken
+    # The dead letters are archived. Before that is stored, a fetch finds room for more than it takes.
+    bed.persister.holds = True
+    bed.letters[0][1].complete(None)
+    assert bed.fetch(most=1, mode=RECORD_LIMIT) == [(5, 5, 1)]
+    assert bed.woken == woken + 1
 
 
 def test_all_records_of_an_expired_lock_are_dead_letters_though_they_are_split_meanwhile():
