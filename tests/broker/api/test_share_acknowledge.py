@@ -79,6 +79,7 @@ async def test_the_final_epoch_ends_the_session(member):
     assert told(await other.fetch(0, max_wait_ms=1_000)) == {0: ((1, 2, 2), "0-2")}
 
 
+@pytest.mark.interpreted
 async def test_the_late_answer_to_a_final_epoch_leaves_the_members_next_session_alone(member, monkeypatch):
     held = Reply()
     monkeypatch.setattr(member.node.core.share_persister, "write", lambda *_: held)
