@@ -253,7 +253,7 @@ class InFlightWindow:
             self.gap = gap._replace(start_offset=log_start_offset)
 
     def advance(self) -> bool:
-        """Move the start offset behind the records that are done with, and forget these. Return False if there are none."""
+        """Move the start offset behind the records that are done with, and forget these. Return False if nothing has changed."""
         if not self._can_advance():
             return False
         last_done, done_records = self._done_at_start()
@@ -266,6 +266,7 @@ class InFlightWindow:
             self.delivery_complete_count = 0
             batches.clear()
             return True
+        before = self.start_offset
         index = self.floor_index(last_done)
         if last_done == batches[index].last_offset:
             index += 1
@@ -277,7 +278,8 @@ class InFlightWindow:
             self.start_offset = max(last_done + 1, self.start_offset)
         self.delivery_complete_count -= done_records
         del batches[:index]
-        return True
+        # Below the log start, members may still have records behind others that are done with.
+        return index > 0 or self.start_offset != before
 
     def _can_advance(self) -> bool:
         index = self.floor_index(self.start_offset)

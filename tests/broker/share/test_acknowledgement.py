@@ -173,6 +173,21 @@ def test_a_lock_that_expires_below_the_log_start_takes_no_offset_back():
     assert bed.window.next_fetch_offset() == 40
 
 
+def test_a_full_window_that_records_below_the_log_start_hold_back_wakes_nobody():
+    bed = Bed((0, 9), (10, 14), limits=ShareLimits(partition_max_record_locks=10))
+    bed.fetch()
+    bed.acknowledge((0, 1, RELEASE))
+    bed.share.log_starts_at(5)
+    bed.fetch()
+    bed.acknowledge((5, 6, ACCEPT))
+    woken = bed.woken
+    # A fetch that is woken makes room first, so without progress this would not end.
+    assert (bed.share.make_room(), bed.woken) == (False, woken)
+    bed.acknowledge((2, 4, RELEASE))
+    bed.clock.advance(bed.limits.record_lock_duration_ms)
+    assert bed.share.make_room()
+
+
 def test_dead_letters_are_archived_when_they_are_written_or_cannot_be():
     bed = Bed((0, 9), limits=ShareLimits(delivery_count_limit=1, has_dead_letters=True))
     bed.fetch()
