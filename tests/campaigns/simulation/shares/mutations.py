@@ -88,7 +88,7 @@ def keep_the_first_state(combine: Any, stored: Any, update: Any, start_offset: i
     return combine(stored, () if stored else update, start_offset)
 
 
-@FAULTS.around(delayed_share_fetch, "slice_of", WHOLE)
+@FAULTS.around(delayed_share_fetch, "slice_of", WHOLE, WOKEN)
 def send_one_batch(slice_of: Any, found: Any, batches: Any, first_offset: int, _last_offset: int) -> Any:
     return slice_of(found, batches, first_offset, first_offset)
 
@@ -104,6 +104,7 @@ FAULTS.put(
     property(lambda run: run.state == RecordState.AVAILABLE),
     HELD,
     HOLDER,
+    EXPIRE,
 )
 FAULTS.put("count_nothing", InFlightWindow, "count_complete", nothing, IN_ORDER)
 FAULTS.put("wake_no_fetch", Purgatory, "check_and_complete", lambda *_: 0, WOKEN)
