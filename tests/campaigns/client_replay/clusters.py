@@ -17,6 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from benchmarks.cluster.clusters import KafkaCluster, OdradekCluster
+from odradek.controller.metadata.topic import SHARE_GROUP_STATE_TOPIC
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types.create_topics import CreatableReplicaAssignment
 from odradek.testing import Replay, Timeline
@@ -46,7 +47,8 @@ def replay_to(make: type[KafkaCluster | OdradekCluster], timeline: Timeline, *fa
     """Replay to a cluster of its own, with faults in its answers if there are any."""
     with serving(make) as addresses:
         driver = Driver(addresses, SPREADS_S)
-        driver.run(internal_topics())
+        # The session has no share groups, so its one broker has not made their topic.
+        driver.run(internal_topics(SHARE_GROUP_STATE_TOPIC))
         driver.run(WITHOUT_SHARE_GROUPS)
         with routed(addresses, *(each.spoilt for each in faults)) as address:
             return replay_timeline(placed(timeline), address)

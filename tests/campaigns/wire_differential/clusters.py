@@ -66,7 +66,7 @@ def _assigned(partitions: int, replicas: tuple[int, ...]) -> dict[str, Any]:
     return {"num_partitions": -1, "replication_factor": -1, "assignments": assignments}
 
 
-def internal_topics() -> Script:
+def internal_topics(*left_out: str) -> Script:
     """Makes the coordinators' topics, when all brokers are there."""
     compacted = [{"name": "cleanup.policy", "value": "compact"}]
     topics = [
@@ -76,6 +76,7 @@ def internal_topics() -> Script:
             **_assigned(int(SETTINGS["offsets.topic.num.partitions"]), replicas),
         }
         for name, replicas in INTERNAL_TOPICS.items()
+        if name not in left_out
     ]
     asked = {"topics": topics, "timeout_ms": 10_000}
     # NONE, TOPIC_ALREADY_EXISTS
