@@ -90,7 +90,7 @@ async def test_an_open_transaction_is_shown_and_aborted(served, tab):
         assert "Aborted the transaction of bank" in await tab.said()
         await tab.see_text("open", "nothing holds readers back")
         # The producer was fenced by a new epoch, which begins without a transaction.
-        await tab.see_text("others", "bank")
+        await tab.see_text("others", "Empty")
         assert "Empty" in (await tab.cells("others"))["bank"]["State"]
         with pytest.raises(Exception, match=r"(?i)fenced|epoch"):
             await producer.commit_transaction()
