@@ -251,6 +251,8 @@ class InFlightWindow:
         gap = self.gap
         if gap is not None and gap.start_offset < log_start_offset:
             self.gap = gap._replace(start_offset=log_start_offset)
+        # Records below the log start that are done with would stay until the next acknowledgement.
+        self.advance()
 
     def advance(self) -> bool:
         """Move the start offset behind the records that are done with, and forget these. Return False if nothing has changed."""

@@ -164,6 +164,14 @@ def test_the_window_follows_the_log():
     assert bed.fetch() == []
 
 
+def test_a_window_below_the_log_start_is_forgotten():
+    bed = Bed((0, 9))
+    bed.fetch()
+    bed.acknowledge((0, 4, RELEASE), (5, 9, ACCEPT))
+    bed.share.log_starts_at(10)
+    assert bed.states() == [10]
+
+
 def test_a_lock_that_expires_below_the_log_start_takes_no_offset_back():
     bed = Bed((0, 9))
     bed.fetch()
