@@ -25,8 +25,8 @@ from odradek.cli.internal_topic import read_partition
 from odradek.cli.options import asks_a_broker, show_json
 from odradek.coordinator.group.assignor.spec import GroupSpec, MemberSubscription
 from odradek.coordinator.group.consumer.explanations import Move, moves
-from odradek.coordinator.group.consumer.group import INITIAL_EPOCH
 from odradek.coordinator.group.consumer.member import LEAVE_STATIC_EPOCH
+from odradek.coordinator.group.modern_group import INITIAL_EPOCH
 from odradek.coordinator.runtime.hashing import partition_for
 from odradek.protocol.coordinator_records import ConsumerGroupKey, ShareGroupKey, decode_group_key, decode_value
 from odradek.protocol.coordinator_records.consumer_groups import (

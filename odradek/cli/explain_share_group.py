@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, cast
 
-from odradek.coordinator.group.share.group import INITIAL_EPOCH
+from odradek.coordinator.group.modern_group import INITIAL_EPOCH
 from odradek.protocol.coordinator_records.share_groups import (
     ShareGroupMemberMetadataKey,
     ShareGroupMemberMetadataValue,

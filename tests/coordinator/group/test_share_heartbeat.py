@@ -55,7 +55,7 @@ def assigned(bed):
 
 
 def snapshot(group):
-    """What the records say: ``noted_ms`` is the time of a replay."""
+    """Return the states without ``noted_ms``, which is the time of a replay."""
     return (
         group.epoch.get(),
         group.metadata_hash.get(),

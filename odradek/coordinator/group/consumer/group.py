@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.group.consumer.member import NOTHING, ConsumerGroupState, ConsumerMember, group_tombstones
 from odradek.coordinator.group.interface import SINCE_COMMIT
+from odradek.coordinator.group.modern_group import NO_EPOCH, ModernGroup, adjust_counts
 from odradek.coordinator.runtime.timeline import TimelineDict, TimelineValue
 from odradek.protocol.errors import ErrorCode
 
@@ -23,18 +24,14 @@ if TYPE_CHECKING:
     from odradek.coordinator.runtime.timeline import SnapshotRegistry
     from odradek.protocol.coordinator_records.consumer_groups import (
         ConsumerGroupRegularExpressionValue,
-        ConsumerGroupTargetAssignmentMetadataValue,
     )
 
 GROUP_TYPE: Final = "consumer"
-# Both epochs of a new group, as in Kafka 4.3. The first member raises the group's epoch.
-INITIAL_EPOCH: Final = 1
 # The first version of OffsetCommit that can be answered STALE_MEMBER_EPOCH.
 _FIRST_COMMIT_VERSION: Final = 9
-_NO_EPOCH: Final = -1
 
 
-class ConsumerGroup:
+class ConsumerGroup(ModernGroup):
     """The state of one consumer group. Loop thread only.
 
     Mappings: ``members`` by id, ``static_members`` from instance id to member id, ``targets`` from member id to target
@@ -45,50 +42,25 @@ class ConsumerGroup:
 
     __slots__ = (
         "assignor_counts",
-        "epoch",
-        "fresh_epoch",
-        "group_id",
         "has_partition_metadata",
         "holders",
         "members",
-        "metadata_hash",
-        "name_counts",
         "regex_counts",
         "regexes",
         "static_members",
-        "target_metadata",
-        "targets",
     )
 
     def __init__(self, snapshots: SnapshotRegistry, group_id: str) -> None:
-        self.group_id = group_id
-        self.epoch = TimelineValue(snapshots, INITIAL_EPOCH)
-        self.metadata_hash = TimelineValue(snapshots, 0)
-        # (epoch of the target assignment, time it was computed in ms since the epoch).
-        self.target_metadata = TimelineValue(snapshots, (INITIAL_EPOCH, 0))
+        super().__init__(snapshots, group_id)
         self.members: TimelineDict[str, ConsumerMember] = TimelineDict(snapshots)
         self.static_members: TimelineDict[str, str] = TimelineDict(snapshots)
-        self.targets: TimelineDict[str, Partitions] = TimelineDict(snapshots)
         self.holders: TimelineDict[tuple[UUID, int], str] = TimelineDict(snapshots)
-        self.name_counts: TimelineDict[str, int] = TimelineDict(snapshots)
         self.regex_counts: TimelineDict[str, int] = TimelineDict(snapshots)
         self.assignor_counts: TimelineDict[str, int] = TimelineDict(snapshots)
         self.regexes: TimelineDict[str, ConsumerGroupRegularExpressionValue] = TimelineDict(snapshots)
         self.has_partition_metadata = TimelineValue(snapshots, False)
-        # The group's epoch when its topics' metadata was last read; None if it must be read again. Not persistent.
-        self.fresh_epoch: int | None = None
 
     # ---------------------------------------------------------------------------------------------------------- state
-
-    @property
-    def assignment_epoch(self) -> int:
-        """Return the epoch of the target assignment."""
-        return self.target_metadata.get()[0]
-
-    @property
-    def is_stale(self) -> bool:
-        """Return whether the topics' metadata must be read again: they changed, or a decision on them was rolled back."""
-        return self.fresh_epoch is None or self.epoch.get() < self.fresh_epoch
 
     @property
     def is_at_rest(self) -> bool:
@@ -160,7 +132,7 @@ class ConsumerGroup:
         """Return why the member may not commit; ``permits_late_commit`` may still allow it."""
         if generation < 0 and not self.members:
             return ErrorCode.NONE
-        if is_transactional and generation == _NO_EPOCH and not member_id and group_instance_id is None:
+        if is_transactional and generation == NO_EPOCH and not member_id and group_instance_id is None:
             return ErrorCode.NONE
         member = self.members.get(member_id)
         if member is None:
@@ -243,18 +215,6 @@ class ConsumerGroup:
         if old.instance_id is not None and self.static_members.get(old.instance_id) == member_id:
             del self.static_members[old.instance_id]
 
-    def replay_target(self, member_id: str, target: Partitions | None) -> None:
-        """Set or remove a member's target assignment."""
-        if target is None:
-            self.targets.pop(member_id)
-        else:
-            self.targets[member_id] = target
-
-    def replay_target_metadata(self, value: ConsumerGroupTargetAssignmentMetadataValue | None) -> None:
-        """Set or remove the epoch of the target assignment."""
-        found = (_NO_EPOCH, 0) if value is None else (value.assignment_epoch, value.assignment_timestamp_ms)
-        self.target_metadata.set(found)
-
     def replay_regex(self, regex: str, value: ConsumerGroupRegularExpressionValue | None) -> None:
         """Set a resolved regular expression, or remove it when no member subscribes to it any more."""
         if value is None:
@@ -271,11 +231,11 @@ class ConsumerGroup:
 
     def _count(self, old: ConsumerMember | None, new: ConsumerMember | None) -> None:
         names = (frozenset() if each is None else each.subscribed_topic_names for each in (old, new))
-        _adjust(self.name_counts, *names)
+        adjust_counts(self.name_counts, *names)
         regexes = (frozenset({each.subscribed_topic_regex} - {None, ""} if each else ()) for each in (old, new))
-        _adjust(self.regex_counts, *regexes)
+        adjust_counts(self.regex_counts, *regexes)
         assignors = (frozenset({each.server_assignor} - {None} if each else ()) for each in (old, new))
-        _adjust(self.assignor_counts, *assignors)
+        adjust_counts(self.assignor_counts, *assignors)
 
     def preferred_assignor(self, old: ConsumerMember | None, new: ConsumerMember | None) -> str | None:
         """Return the assignor most members prefer once ``old`` has become ``new``; on a tie, the first by name."""
@@ -294,22 +254,6 @@ class ConsumerGroup:
 def renamed(member: ConsumerMember, member_id: str) -> ConsumerMember:
     """Return a returning static member under its new id."""
     return replace(member, member_id=member_id, member_epoch=0, previous_member_epoch=0)
-
-
-def _adjust(counts: TimelineDict[str, int], old: frozenset[str | None], new: frozenset[str | None]) -> None:
-    """Decrement the counts of names no longer present, increment those of new names."""
-    if old is new or old == new:
-        return
-    for name in old - new:
-        if name is not None:
-            count = (counts.get(name) or 0) - 1
-            if count > 0:
-                counts[name] = count
-            else:
-                counts.pop(name)
-    for name in new - old:
-        if name is not None:
-            counts[name] = (counts.get(name) or 0) + 1
 
 
 def _state(epoch: int, assignment_epoch: int, members: Iterable[ConsumerMember]) -> ConsumerGroupState:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from odradek.coordinator.group.modern_group import ModernGroup, adjust_counts
 from odradek.coordinator.group.share.member import (
     NOTHING,
     ShareGroupMember,
@@ -22,15 +23,11 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.consumer.member import Partitions
     from odradek.coordinator.runtime.result import CoordinatorRecord
     from odradek.coordinator.runtime.timeline import SnapshotRegistry
-    from odradek.protocol.coordinator_records.share_groups import ShareGroupTargetAssignmentMetadataValue
 
 GROUP_TYPE: Final = "share"
-# Both epochs of a new group, as in Kafka. The first member raises the group's epoch.
-INITIAL_EPOCH: Final = 1
-_NO_EPOCH: Final = -1
 
 
-class ShareGroup:
+class ShareGroup(ModernGroup):
     """The state of one share group. Loop thread only.
 
     Mappings: ``members`` by id, ``targets`` from member id to target assignment. ``name_counts`` counts the members that
@@ -38,41 +35,16 @@ class ShareGroup:
     """
 
     __slots__ = (
-        "epoch",
-        "fresh_epoch",
-        "group_id",
         "members",
-        "metadata_hash",
-        "name_counts",
         "state_partitions",
-        "target_metadata",
-        "targets",
     )
 
     def __init__(self, snapshots: SnapshotRegistry, group_id: str) -> None:
-        self.group_id = group_id
-        self.epoch = TimelineValue(snapshots, INITIAL_EPOCH)
-        self.metadata_hash = TimelineValue(snapshots, 0)
-        # (epoch of the target assignment, time it was computed in ms since the epoch).
-        self.target_metadata = TimelineValue(snapshots, (INITIAL_EPOCH, 0))
+        super().__init__(snapshots, group_id)
         self.members: TimelineDict[str, ShareGroupMember] = TimelineDict(snapshots)
-        self.targets: TimelineDict[str, Partitions] = TimelineDict(snapshots)
-        self.name_counts: TimelineDict[str, int] = TimelineDict(snapshots)
         self.state_partitions: TimelineValue[StatePartitions | None] = TimelineValue(snapshots, None)
-        # The group's epoch when its topics' metadata was last read; None if it must be read again. Not persistent.
-        self.fresh_epoch: int | None = None
 
     # ---------------------------------------------------------------------------------------------------------- state
-
-    @property
-    def assignment_epoch(self) -> int:
-        """Return the epoch of the target assignment."""
-        return self.target_metadata.get()[0]
-
-    @property
-    def is_stale(self) -> bool:
-        """Return whether the topics' metadata must be read again: they changed, or a decision on them was rolled back."""
-        return self.fresh_epoch is None or self.epoch.get() < self.fresh_epoch
 
     @property
     def states(self) -> StatePartitions:
@@ -193,29 +165,9 @@ class ShareGroup:
         if old is not None:
             self._count(old, None)
 
-    def replay_target(self, member_id: str, target: Partitions | None) -> None:
-        """Set or remove a member's target assignment."""
-        if target is None:
-            self.targets.pop(member_id)
-        else:
-            self.targets[member_id] = target
-
-    def replay_target_metadata(self, value: ShareGroupTargetAssignmentMetadataValue | None) -> None:
-        """Set or remove the epoch of the target assignment."""
-        found = (_NO_EPOCH, 0) if value is None else (value.assignment_epoch, value.assignment_timestamp_ms)
-        self.target_metadata.set(found)
-
     def _count(self, old: ShareGroupMember | None, new: ShareGroupMember | None) -> None:
-        before = frozenset() if old is None else old.subscribed_topic_names
-        after = frozenset() if new is None else new.subscribed_topic_names
-        for name in before - after:
-            count = (self.name_counts.get(name) or 0) - 1
-            if count > 0:
-                self.name_counts[name] = count
-            else:
-                self.name_counts.pop(name)
-        for name in after - before:
-            self.name_counts[name] = (self.name_counts.get(name) or 0) + 1
+        names = (frozenset() if each is None else each.subscribed_topic_names for each in (old, new))
+        adjust_counts(self.name_counts, *names)
 
     def member_or_new(self, member_id: str) -> ShareGroupMember:
         """Return the member, or a blank one before its first heartbeat."""
