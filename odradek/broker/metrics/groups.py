@@ -9,6 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from odradek.broker.metrics.definitions import Distribution, Kind, Metric, Section, Sum
+from odradek.broker.metrics.shards import ShardMetrics
 from odradek.coordinator.group.classic.group import GROUP_TYPE as CLASSIC
 from odradek.coordinator.group.classic.states import LATENCY_BOUNDS_MS, GroupState, RebalanceCause
 from odradek.coordinator.group.consumer.explanations import MoveReason
@@ -16,7 +17,6 @@ from odradek.coordinator.group.consumer.group import GROUP_TYPE as CONSUMER
 from odradek.coordinator.group.consumer.member import ConsumerGroupState
 from odradek.coordinator.group.share.group import GROUP_TYPE as SHARE
 from odradek.coordinator.group.share.member import ShareGroupState
-from odradek.coordinator.runtime.environment import RuntimeCounters
 from odradek.coordinator.runtime.states import ShardState
 
 if TYPE_CHECKING:
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 _MANAGER = "kafka.coordinator.group:type=GroupMetadataManager"
 _COORDINATOR = "kafka.server:type=group-coordinator-metrics"
-_SHOWN_STATES = (ShardState.LOADING, ShardState.ACTIVE, ShardState.FAILED)
 
 
 def _manager_gauge(name: str, help_: str) -> Metric:
@@ -136,6 +135,21 @@ APPENDS_FAILED = _own(
 )
 
 
+SHARD_METRICS = ShardMetrics(
+    shards=SHARDS,
+    load_time=LOAD_TIME,
+    load_time_max=LOAD_TIME_MAX,
+    loads_failed=LOADS_FAILED,
+    loaded_bytes=LOADED_BYTES,
+    loaded_records=LOADED_RECORDS,
+    skipped_records=SKIPPED_RECORDS,
+    append_time=APPEND_TIME,
+    append_time_max=APPEND_TIME_MAX,
+    appended_records=APPENDED_RECORDS,
+    appends_failed=APPENDS_FAILED,
+)
+
+
 def _shards(broker: MeteredBroker) -> list[GroupShard]:
     """Return the active shards; none before the first request for a group creates the runtime."""
     if not broker.groups.has_runtime:
@@ -224,23 +238,6 @@ def _read_offsets(broker: MeteredBroker) -> Iterator[Reading]:
     yield DELETIONS, [((), sum(of_shard.counters.deletions for of_shard in offsets))]
 
 
-def _read_shards(broker: MeteredBroker) -> Iterator[Reading]:
-    has_runtime = broker.groups.has_runtime
-    states = Counter(broker.groups.runtime.states().values() if has_runtime else ())
-    counters = broker.groups.runtime.counters if has_runtime else RuntimeCounters()
-    yield SHARDS, [((state.value,), states[state]) for state in _SHOWN_STATES]
-    yield LOAD_TIME, [((), Sum(counters.loads, counters.load_ms))]
-    yield LOAD_TIME_MAX, [((), counters.longest_load_ms)]
-    yield LOADS_FAILED, [((), counters.failed_loads)]
-    yield LOADED_BYTES, [((), counters.loaded_bytes)]
-    yield LOADED_RECORDS, [((), counters.loaded_records)]
-    yield SKIPPED_RECORDS, [((), counters.skipped_records)]
-    yield APPEND_TIME, [((), Sum(counters.appends, counters.append_ms))]
-    yield APPEND_TIME_MAX, [((), counters.longest_append_ms)]
-    yield APPENDED_RECORDS, [((), counters.appended_records)]
-    yield APPENDS_FAILED, [((), counters.append_failures)]
-
-
 GROUP_SECTION = Section(
     "Groups",
     (
@@ -271,18 +268,6 @@ GROUP_SECTION = Section(
 OFFSET_SECTION = Section("Offsets", (OFFSETS, COMMITS, EXPIRATIONS, DELETIONS), _read_offsets)
 SHARD_SECTION = Section(
     "The group coordinator's shards",
-    (
-        SHARDS,
-        LOAD_TIME,
-        LOAD_TIME_MAX,
-        LOADS_FAILED,
-        LOADED_BYTES,
-        LOADED_RECORDS,
-        SKIPPED_RECORDS,
-        APPEND_TIME,
-        APPEND_TIME_MAX,
-        APPENDED_RECORDS,
-        APPENDS_FAILED,
-    ),
-    _read_shards,
+    SHARD_METRICS.shown(),
+    lambda broker: SHARD_METRICS.read(broker.groups),
 )

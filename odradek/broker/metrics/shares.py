@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from typing import TYPE_CHECKING
 
-from odradek.broker.metrics.definitions import Kind, Metric, Section, Sum
+from odradek.broker.metrics.definitions import Kind, Metric, Section
+from odradek.broker.metrics.shards import ShardMetrics
 from odradek.controller.metadata.topic import SHARE_GROUP_STATE_TOPIC
-from odradek.coordinator.runtime.environment import RuntimeCounters
 from odradek.coordinator.runtime.states import ShardState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from odradek.broker.metrics.definitions import MeteredBroker, Reading
+    from odradek.coordinator.share.share_shard import ShareShard
 
 _COORDINATOR = "kafka.server:type=share-coordinator-metrics"
-_SHOWN_STATES = (ShardState.LOADING, ShardState.ACTIVE, ShardState.FAILED)
 
 
 def _coordinator(name: str, kind: Kind, attribute: str, help_: str, *labels: str) -> Metric:
@@ -58,13 +57,23 @@ APPENDS_FAILED = _own(
 )
 
 
+SHARD_METRICS = ShardMetrics(
+    shards=SHARDS,
+    load_time=LOAD_TIME,
+    load_time_max=LOAD_TIME_MAX,
+    loads_failed=LOADS_FAILED,
+    append_time=APPEND_TIME,
+    appended_records=APPENDED_RECORDS,
+    appends_failed=APPENDS_FAILED,
+)
+
+
 def _read(broker: MeteredBroker) -> Iterator[Reading]:
-    runtime = broker.shares.runtime if broker.shares.has_runtime else None
-    states = {} if runtime is None else runtime.states()
-    active = [partition for partition, state in states.items() if state is ShardState.ACTIVE]
-    shards = {} if runtime is None else {partition: runtime.read(partition, lambda shard, _: shard) for partition in active}
-    counters = RuntimeCounters() if runtime is None else runtime.counters
-    by_state = Counter(states.values())
+    shards: dict[int, ShareShard] = {}
+    if broker.shares.has_runtime:
+        runtime = broker.shares.runtime
+        active = [partition for partition, state in runtime.states().items() if state is ShardState.ACTIVE]
+        shards = {partition: runtime.read(partition, lambda shard, _: shard) for partition in active}
     yield SHARE_PARTITIONS, [((), sum(len(shard.partitions) for shard in shards.values()))]
     yield WRITES, [((), sum(shard.writes for shard in shards.values()))]
     yield (
@@ -75,28 +84,9 @@ def _read(broker: MeteredBroker) -> Iterator[Reading]:
             if shard.pruned_offset
         ],
     )
-    yield SHARDS, [((state.value,), by_state[state]) for state in _SHOWN_STATES]
-    yield LOAD_TIME, [((), Sum(counters.loads, counters.load_ms))]
-    yield LOAD_TIME_MAX, [((), counters.longest_load_ms)]
-    yield LOADS_FAILED, [((), counters.failed_loads)]
-    yield APPEND_TIME, [((), Sum(counters.appends, counters.append_ms))]
-    yield APPENDED_RECORDS, [((), counters.appended_records)]
-    yield APPENDS_FAILED, [((), counters.append_failures)]
+    yield from SHARD_METRICS.read(broker.shares)
 
 
 SHARE_STATE_SECTION = Section(
-    "The share coordinator",
-    (
-        SHARE_PARTITIONS,
-        WRITES,
-        LAST_PRUNED_OFFSET,
-        SHARDS,
-        LOAD_TIME,
-        LOAD_TIME_MAX,
-        LOADS_FAILED,
-        APPEND_TIME,
-        APPENDED_RECORDS,
-        APPENDS_FAILED,
-    ),
-    _read,
+    "The share coordinator", (SHARE_PARTITIONS, WRITES, LAST_PRUNED_OFFSET, *SHARD_METRICS.shown()), _read
 )

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from odradek.broker.metrics.definitions import Distribution, Kind, Metric, Section, Sum
-from odradek.coordinator.runtime.environment import RuntimeCounters
+from odradek.broker.metrics.definitions import Distribution, Kind, Metric, Section
+from odradek.broker.metrics.shards import ShardMetrics
 from odradek.coordinator.runtime.states import ShardState
 from odradek.coordinator.transaction.states import PREPARED, STATE_NAMES, TransactionState
 from odradek.coordinator.transaction.transactions import DURATION_BOUNDS_MS, OUTCOMES
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 _MARKERS = "kafka.coordinator.transaction:type=TransactionMarkerChannelManager"
 _COORDINATOR = "kafka.server:type=transaction-coordinator-metrics"
 _REPLICA_MANAGER = "kafka.server:type=ReplicaManager"
-_SHOWN_SHARDS = (ShardState.LOADING, ShardState.ACTIVE, ShardState.FAILED)
 _SHOWN_STATES = tuple(
     state for state in TransactionState if state not in {TransactionState.DEAD, TransactionState.PREPARE_EPOCH_FENCE}
 )
@@ -106,6 +105,18 @@ APPENDS_FAILED = _own(
 )
 
 
+SHARD_METRICS = ShardMetrics(
+    shards=SHARDS,
+    load_time=LOAD_TIME,
+    load_time_max=LOAD_TIME_MAX,
+    loads_failed=LOADS_FAILED,
+    loaded_records=LOADED_RECORDS,
+    append_time=APPEND_TIME,
+    appended_records=APPENDED_RECORDS,
+    appends_failed=APPENDS_FAILED,
+)
+
+
 def _shards(broker: MeteredBroker) -> list[TransactionShard]:
     """Return the active shards; none before the first request for a transaction creates the runtime."""
     if not broker.transactions.has_runtime:
@@ -166,20 +177,6 @@ def _is_late(partition: Partition, latest_ms: int) -> bool:
     return first_offset is not None and 0 < producers.by_id[producers.open_transactions[first_offset]].last_timestamp < latest_ms
 
 
-def _read_shards(broker: MeteredBroker) -> Iterator[Reading]:
-    has_runtime = broker.transactions.has_runtime
-    states = Counter(broker.transactions.runtime.states().values() if has_runtime else ())
-    counters = broker.transactions.runtime.counters if has_runtime else RuntimeCounters()
-    yield SHARDS, [((state.value,), states[state]) for state in _SHOWN_SHARDS]
-    yield LOAD_TIME, [((), Sum(counters.loads, counters.load_ms))]
-    yield LOAD_TIME_MAX, [((), counters.longest_load_ms)]
-    yield LOADS_FAILED, [((), counters.failed_loads)]
-    yield LOADED_RECORDS, [((), counters.loaded_records)]
-    yield APPEND_TIME, [((), Sum(counters.appends, counters.append_ms))]
-    yield APPENDED_RECORDS, [((), counters.appended_records)]
-    yield APPENDS_FAILED, [((), counters.append_failures)]
-
-
 TRANSACTION_SECTION = Section(
     "Transactions",
     (
@@ -199,6 +196,6 @@ TRANSACTION_SECTION = Section(
 )
 TRANSACTION_SHARD_SECTION = Section(
     "The transaction coordinator's shards",
-    (SHARDS, LOAD_TIME, LOAD_TIME_MAX, LOADS_FAILED, LOADED_RECORDS, APPEND_TIME, APPENDED_RECORDS, APPENDS_FAILED),
-    _read_shards,
+    SHARD_METRICS.shown(),
+    lambda broker: SHARD_METRICS.read(broker.transactions),
 )

@@ -1,4 +1,4 @@
-"""What the metrics say of the share coordinator."""
+"""Metrics of the share coordinator."""
 
 import pytest
 

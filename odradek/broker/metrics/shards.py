@@ -1,0 +1,74 @@
+"""Metrics of a coordinator's shards: loads and appends, as its runtime counts them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+
+from odradek.broker.metrics.definitions import Sum
+from odradek.coordinator.runtime.environment import RuntimeCounters
+from odradek.coordinator.runtime.states import ShardState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from odradek.broker.metrics.definitions import Metric, Reading
+    from odradek.coordinator.runtime.runtime import CoordinatorRuntime
+
+_SHOWN_STATES: Final = (ShardState.LOADING, ShardState.ACTIVE, ShardState.FAILED)
+
+
+class Coordinator(Protocol):
+    """A coordinator, which has no runtime before its first request."""
+
+    @property
+    def has_runtime(self) -> bool:
+        """Return whether there is a runtime."""
+
+    @property
+    def runtime(self) -> CoordinatorRuntime[Any]:
+        """Return the runtime."""
+
+
+class ShardMetrics(NamedTuple):
+    """The metrics of one coordinator. Those that it does not show are None."""
+
+    shards: Metric
+    load_time: Metric
+    load_time_max: Metric
+    loads_failed: Metric
+    append_time: Metric
+    appended_records: Metric
+    appends_failed: Metric
+    loaded_bytes: Metric | None = None
+    loaded_records: Metric | None = None
+    skipped_records: Metric | None = None
+    append_time_max: Metric | None = None
+
+    def shown(self) -> tuple[Metric, ...]:
+        """Return the metrics that are shown, in their order."""
+        loads = (self.shards, self.load_time, self.load_time_max, self.loads_failed)
+        loaded = (self.loaded_bytes, self.loaded_records, self.skipped_records)
+        appends = (self.append_time, self.append_time_max, self.appended_records, self.appends_failed)
+        return tuple(metric for metric in (*loads, *loaded, *appends) if metric is not None)
+
+    def read(self, coordinator: Coordinator) -> Iterator[Reading]:
+        """Yield the readings of all that are shown."""
+        runtime = coordinator.runtime if coordinator.has_runtime else None
+        states = Counter(() if runtime is None else runtime.states().values())
+        counters = RuntimeCounters() if runtime is None else runtime.counters
+        yield self.shards, [((state.value,), states[state]) for state in _SHOWN_STATES]
+        for metric, value in (
+            (self.load_time, Sum(counters.loads, counters.load_ms)),
+            (self.load_time_max, counters.longest_load_ms),
+            (self.loads_failed, counters.failed_loads),
+            (self.loaded_bytes, counters.loaded_bytes),
+            (self.loaded_records, counters.loaded_records),
+            (self.skipped_records, counters.skipped_records),
+            (self.append_time, Sum(counters.appends, counters.append_ms)),
+            (self.append_time_max, counters.longest_append_ms),
+            (self.appended_records, counters.appended_records),
+            (self.appends_failed, counters.append_failures),
+        ):
+            if metric is not None:
+                yield metric, [((), value)]
