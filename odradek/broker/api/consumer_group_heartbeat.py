@@ -63,12 +63,20 @@ def rule(guarded: "GuardedRequest") -> object:
 
     A regular expression is resolved by one client's heartbeat. It matches only topics that this client may DESCRIBE.
     """
-    request = guarded.request
     if not is_served(guarded.services):
         return guarded.handle()
+    code = refusal(guarded)
+    if code:
+        return guarded.refused(code)
+    return handle(guarded.services, guarded.context, guarded.request, guarded.may_describe_topic)
+
+
+def refusal(guarded: "GuardedRequest") -> ErrorCode:
+    """Return the error for a member that may not READ the group, or not DESCRIBE a topic that it names; else NONE."""
+    request = guarded.request
     if not guarded.allows(AclOperation.READ, AclResourceType.GROUP, request.group_id):
-        return guarded.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
+        return ErrorCode.GROUP_AUTHORIZATION_FAILED
     names = set(request.subscribed_topic_names or ())
     if names and len(guarded.access.allowed(AclOperation.DESCRIBE, AclResourceType.TOPIC, names)) < len(names):
-        return guarded.refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
-    return handle(guarded.services, guarded.context, request, guarded.may_describe_topic)
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    return ErrorCode.NONE

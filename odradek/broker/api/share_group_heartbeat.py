@@ -9,9 +9,9 @@ Deliberate gap: none.
 from functools import partial
 from typing import TYPE_CHECKING
 
+from odradek.broker.api.consumer_group_heartbeat import refusal
 from odradek.broker.api.share_requests import LONGEST_MEMBER_ID
 from odradek.broker.coordination.share_group_states import initialize_for_members
-from odradek.common.acls import AclOperation, AclResourceType
 from odradek.common.logging import log
 from odradek.controller.metadata.features import SHARE_VERSION
 from odradek.coordinator.group.config import MemberContext
@@ -70,12 +70,9 @@ def _initialize(services: "ShareGroupServices", group_id: str, states: "SharePar
 
 def rule(guarded: "GuardedRequest") -> object:
     """Require READ on the group, and DESCRIBE on each topic that is subscribed to."""
-    request = guarded.request
     if not is_served(guarded.services):
         return guarded.handle()
-    if not guarded.allows(AclOperation.READ, AclResourceType.GROUP, request.group_id):
-        return guarded.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    names = set(request.subscribed_topic_names or ())
-    if names and len(guarded.access.allowed(AclOperation.DESCRIBE, AclResourceType.TOPIC, names)) < len(names):
-        return guarded.refused(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    code = refusal(guarded)
+    if code:
+        return guarded.refused(code)
     return guarded.handle()
