@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.api.share_requests import WITH_RENEWAL, NamedPartitions, acknowledge, batches_of, refusal
-from odradek.broker.share.share_sessions import FINAL_EPOCH, INITIAL_EPOCH
+from odradek.broker.replica.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.share_acknowledge import (
     PartitionData,

@@ -13,9 +13,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.broker.api.share_requests import WITH_RENEWAL, NamedPartitions, acknowledge, batches_of, named, refusal
+from odradek.broker.replica.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
 from odradek.broker.share.acquisition import RECORD_LIMIT
 from odradek.broker.share.delayed_share_fetch import ShareFetchParams, failed
-from odradek.broker.share.share_sessions import FINAL_EPOCH, INITIAL_EPOCH, ShareSession, TopicIdPartition, next_epoch
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.share_fetch import (
     PartitionData,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from odradek.broker.security.acl.rules import GuardedRequest
     from odradek.broker.share.delayed_share_fetch import Results
     from odradek.broker.share.share_partition_manager import Outcomes
+    from odradek.broker.share.share_sessions import ShareSession, TopicIdPartition
     from odradek.common.context import RequestContext
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, TypeVar
 from uuid import UUID
 
 from odradek.broker.coordination.group_topics import ImageTopics
 from odradek.common.config.checks import third_party_assignors
+from odradek.common.config.dynamic import ResourceType
 from odradek.common.logging import log
 from odradek.coordinator.group.assignor.builtin import ASSIGNORS
 from odradek.coordinator.group.assignor.spec import checked
@@ -21,14 +22,15 @@ from odradek.coordinator.runtime.result import decode_group_record
 from odradek.protocol.texts import new_uuid_text
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from odradek.broker.coordination.services import CoordinatorServices
     from odradek.coordinator.group.assignor.spec import Assign
     from odradek.coordinator.runtime.environment import ShardContext
 
+ConfigT = TypeVar("ConfigT")
+
 _MS_PER_MINUTE: Final = 60_000
-_GROUP_RESOURCE: Final = 32
 # The bits that mark a UUID as random (RFC 9562, version 4), and the mask of their places.
 _UUID_4: Final = 0x4000_8000_0000_0000_0000
 _UUID_MARKS: Final = 0xF000_C000_0000_0000_0000
@@ -84,15 +86,18 @@ class GroupShards:
         others = third_party_assignors(names)
         return {name: ASSIGNORS[name] if name in ASSIGNORS else checked(others[name]) for name in names}
 
+    def _config_of(self, known: dict[str, ConfigT], read: Callable[[Mapping[str, str]], ConfigT], group_id: str) -> ConfigT:
+        found = known.get(group_id)
+        if found is None:
+            overrides = self._services.controller.image.configs(ResourceType.GROUP, group_id)
+            key = group_id if overrides else ""
+            found = known.get(key)
+            if found is None:
+                found = known[key] = read(overrides)
+        return found
+
     def _consumer_config_of(self, group_id: str) -> ConsumerGroupConfig:
-        known = self._consumer_configs.get(group_id)
-        if known is None:
-            overrides = self._services.controller.image.configs(_GROUP_RESOURCE, group_id)
-            if overrides:
-                known = self._consumer_configs[group_id] = self._read_consumer_config(overrides)
-            else:
-                known = self._consumer_configs.get("") or self._consumer_configs.setdefault("", self._read_consumer_config({}))
-        return known
+        return self._config_of(self._consumer_configs, self._read_consumer_config, group_id)
 
     def _read_consumer_config(self, overrides: Mapping[str, str]) -> ConsumerGroupConfig:
         config = self._services.config
@@ -110,14 +115,7 @@ class GroupShards:
         )
 
     def _share_config_of(self, group_id: str) -> ShareGroupConfig:
-        known = self._share_configs.get(group_id)
-        if known is None:
-            overrides = self._services.controller.image.configs(_GROUP_RESOURCE, group_id)
-            if overrides:
-                known = self._share_configs[group_id] = self._read_share_config(overrides)
-            else:
-                known = self._share_configs.get("") or self._share_configs.setdefault("", self._read_share_config({}))
-        return known
+        return self._config_of(self._share_configs, self._read_share_config, group_id)
 
     def _read_share_config(self, overrides: Mapping[str, str]) -> ShareGroupConfig:
         config = self._services.config

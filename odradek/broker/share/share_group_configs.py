@@ -9,6 +9,8 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.share.in_flight import ShareLimits
+from odradek.common.config.dynamic import ResourceType
+from odradek.controller.metadata.features import SHARE_VERSION
 from odradek.controller.metadata.image import TOPIC_RESOURCE
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.storage.log.log_lookup import LongLookup
@@ -23,9 +25,6 @@ if TYPE_CHECKING:
     from odradek.controller.metadata.image import MetadataImage
     from odradek.storage.log.log_lookup import TimestampOffset
 
-# Kafka's number of the resource type of a group's configs (KIP-848).
-_GROUP_RESOURCE: Final = 32
-SHARE_VERSION: Final = "share.version"
 # The level of the feature from which on there are dead-letter queues (KIP-1191).
 _WITH_DEAD_LETTERS: Final = 2
 _DURATION: Final = re.compile(
@@ -46,7 +45,7 @@ class ShareGroupConfigs:
         self._now_ms = now_ms
 
     def _own(self, group_id: str) -> Mapping[str, str]:
-        return self._image.configs(_GROUP_RESOURCE, group_id)
+        return self._image.configs(ResourceType.GROUP, group_id)
 
     @property
     def is_on(self) -> bool:

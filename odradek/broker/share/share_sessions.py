@@ -11,17 +11,14 @@ is refused. Kafka's classes are ShareSessionCache, ShareSession and CachedShareP
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
+from odradek.broker.replica.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
     from odradek.protocol.message_types.share_fetch import PartitionData
-
-INITIAL_EPOCH: Final = 0
-FINAL_EPOCH: Final = -1
-_MAX_EPOCH: Final = 2**31 - 1
 
 
 class TopicIdPartition(NamedTuple):
@@ -36,11 +33,6 @@ class ShareSessionKey(NamedTuple):
 
     group_id: str
     member_id: str
-
-
-def next_epoch(epoch: int) -> int:
-    """Return the epoch after ``epoch``; after the largest one comes 1."""
-    return 1 if epoch == _MAX_EPOCH else epoch + 1
 
 
 class ShareSession:
