@@ -18,7 +18,7 @@ from urllib.parse import quote, urlencode
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
-from odradek.page.watch import error_name
+from odradek.protocol.errors import error_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

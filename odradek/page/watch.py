@@ -11,7 +11,7 @@ from odradek.page.counting import RecordCounts
 from odradek.page.meter import Meter
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.error_codes_in import compile_error_scan
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import error_name
 from odradek.testing.asking import PEER
 from odradek.testing.timeline.events import Decision
 from odradek.testing.timeline.live import LiveTimeline
@@ -43,14 +43,6 @@ _LOOKS: Final = frozenset(
         *(key for key in ApiKey if key.name.startswith(("DESCRIBE_", "LIST_", "GET_"))),
     }
 )
-
-
-def error_name(code: int) -> str:
-    """Return the name of an error code."""
-    try:
-        return ErrorCode(code).name
-    except ValueError:
-        return f"error code {code}"
 
 
 class ClientKey(NamedTuple):

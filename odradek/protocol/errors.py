@@ -195,6 +195,14 @@ _RETRIABLE = frozenset(
 _LONGEST_REASON: Final = 1000
 
 
+def error_of(code: int) -> ErrorCode:
+    """Return the error of a code from the wire; UNKNOWN_SERVER_ERROR if Kafka 4.3 does not have it."""
+    try:
+        return ErrorCode(code)
+    except ValueError:
+        return ErrorCode.UNKNOWN_SERVER_ERROR
+
+
 def error_name(code: int) -> str:
     """Return the name of an error code from the wire, or its number if the code is unknown."""
     try:

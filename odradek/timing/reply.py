@@ -68,3 +68,10 @@ class Reply(Generic[T]):
             raise RuntimeError("this reply already has an owner")
         else:
             self._when_done = callback
+
+
+def replied(response: T) -> Reply[T]:
+    """Return a reply that is complete."""
+    reply: Reply[T] = Reply()
+    reply.complete(response)
+    return reply

@@ -26,7 +26,7 @@ from odradek.protocol.message_types.create_topics import (
     CreateTopicsRequest,
     CreateTopicsResponse,
 )
-from odradek.timing.reply import Reply
+from odradek.timing.reply import Reply, replied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -193,9 +193,7 @@ class FollowedMetadata:
         """Ask the controller to create topics. They appear in the image some time later."""
         wanted = [self._new_topic(name, configs) for name in dict.fromkeys(names) if name not in self.image.topics]
         if not wanted:
-            reply: Reply[list[TopicResult] | KafkaError] = Reply()
-            reply.complete([])
-            return reply
+            return replied([])
         request = CreateTopicsRequest(topics=[_creatable(topic) for topic in wanted], timeout_ms=_CREATE_TIMEOUT_MS)
         if context is None:
             context = RequestContext(ApiKey.CREATE_TOPICS, _CREATE_VERSION, 0, "auto-topic-creation", OwnSession("", _HERE))
@@ -220,9 +218,7 @@ class FollowedMetadata:
     def record_move(self, topic_id: UUID, partition: int, directory_id: UUID) -> Reply[KafkaError | None]:
         """Report a move to the controller until it is acknowledged. The Reply is complete at once."""
         self._assignments.assign([(topic_id, partition, directory_id)])
-        reply: Reply[KafkaError | None] = Reply()
-        reply.complete(None)
-        return reply
+        return replied(None)
 
     def close(self) -> None:
         """Close the copy of the metadata log."""

@@ -34,7 +34,7 @@ from odradek.common.config.listener_config import (
 from odradek.controller.metadata.topic import TRANSACTION_STATE_TOPIC
 from odradek.coordinator.runtime.hashing import partition_for
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError, error_of
 from odradek.protocol.message_types.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,
@@ -287,7 +287,7 @@ class TransactionPeers:
             if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
                 # The leader's metadata are behind. Only this broker decides that a topic is gone and needs no marker.
                 code = ErrorCode.NOT_LEADER_OR_FOLLOWER
-            each.reply.complete(None if code == ErrorCode.NONE else KafkaError(_known(code), reason))
+            each.reply.complete(None if code == ErrorCode.NONE else KafkaError(error_of(code), reason))
 
     # ------------------------------------------------------------------------------------------------------------- verification
 
@@ -324,11 +324,11 @@ class TransactionPeers:
         except ClientError:
             return verdicts
         if response.error_code:
-            return dict.fromkeys(partitions, _known(response.error_code))
+            return dict.fromkeys(partitions, error_of(response.error_code))
         for result in response.results_by_transaction:
             for topic in result.topic_results:
                 for partition in topic.results_by_partition:
-                    verdicts[topic.name, partition.partition_index] = _known(partition.partition_error_code)
+                    verdicts[topic.name, partition.partition_index] = error_of(partition.partition_error_code)
         return verdicts
 
 
@@ -349,10 +349,3 @@ def _markers_request(asked: list[_PendingMarker]) -> WriteTxnMarkersRequest:
             for marker, by_topic in by_marker.items()
         ]
     )
-
-
-def _known(code: int) -> ErrorCode:
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR

@@ -16,7 +16,7 @@ from odradek.client.api import Api, ClientError
 from odradek.coordinator.share.requests import DeleteState, InitializeState, ReadState, ReadStateSummary, WriteState
 from odradek.coordinator.share.state import PartitionState, StateBatch, StateSummary
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError, error_of
 from odradek.protocol.message_types import (
     delete_share_group_state,
     initialize_share_group_state,
@@ -172,7 +172,7 @@ class ShareStatePeers:
             if result is None:
                 reply.complete(KafkaError(ErrorCode.NETWORK_EXCEPTION, reason))
             elif result.error_code:
-                reply.complete(KafkaError(_known(result.error_code), result.error_message or ""))
+                reply.complete(KafkaError(error_of(result.error_code), result.error_message or ""))
             else:
                 reply.complete(rpc.outcome(request, result))
 
@@ -182,10 +182,3 @@ def _topics(rpc: _Rpc, asked: Iterable[_Pending]) -> list[Any]:
     for request, _ in asked:
         by_topic.setdefault(request.key.topic_id, []).append(rpc.item(request))
     return [rpc.topic(topic_id=topic_id, partitions=items) for topic_id, items in by_topic.items()]
-
-
-def _known(code: int) -> ErrorCode:
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR

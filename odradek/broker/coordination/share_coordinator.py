@@ -8,7 +8,7 @@ from odradek.broker.coordination.coordinator_host import CoordinatorHost
 from odradek.broker.coordination.services import CoordinatorTopic
 from odradek.controller.metadata.topic import SHARE_GROUP_STATE_TOPIC
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.timing.reply import Reply
+from odradek.timing.reply import Reply, replied
 
 if TYPE_CHECKING:
     from odradek.broker.coordination.services import CoordinatorServices
@@ -47,9 +47,7 @@ class ShareCoordinator(CoordinatorHost["ShareShard"]):
         NOT_COORDINATOR without the topic: FindCoordinator and the persister create it.
         """
         if SHARE_GROUP_STATE_TOPIC not in self._services.controller.image.topics:
-            refused: Reply[Any] = Reply()
-            refused.complete(KafkaError(ErrorCode.NOT_COORDINATOR, f"there is no {SHARE_GROUP_STATE_TOPIC}"))
-            return refused
+            return replied(KafkaError(ErrorCode.NOT_COORDINATOR, f"there is no {SHARE_GROUP_STATE_TOPIC}"))
         return self.runtime.write(request.key.coordinator_key, request.decide)
 
     def publish(self, delta: MetadataDelta, image: MetadataImage) -> None:

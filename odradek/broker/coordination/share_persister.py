@@ -17,7 +17,7 @@ from odradek.controller.metadata.topic import SHARE_GROUP_STATE_TOPIC
 from odradek.coordinator.runtime.hashing import partition_for
 from odradek.coordinator.share.requests import DeleteState, InitializeState, ReadState, ReadStateSummary, WriteState
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.timing.reply import Reply
+from odradek.timing.reply import Reply, replied
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -130,9 +130,7 @@ class SharePersister:
         if topic is None:
             created = controller.ensure_internal_topic(SHARE_GROUP_STATE_TOPIC)
             if not created.done or isinstance(created.response, KafkaError):
-                later: Reply[Any] = Reply()
-                later.complete(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{SHARE_GROUP_STATE_TOPIC} is being created"))
-                return later
+                return replied(KafkaError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{SHARE_GROUP_STATE_TOPIC} is being created"))
             topic = created.response
         others = self._others
         if others is not None:

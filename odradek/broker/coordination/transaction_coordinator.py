@@ -14,7 +14,7 @@ from odradek.broker.replica.delayed_produce import DelayedProduce
 from odradek.broker.replica.partition import ALL_IN_SYNC
 from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.timing.reply import Reply
+from odradek.timing.reply import Reply, replied
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -168,9 +168,7 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
         """
         producer = _new_tuple(self._shards().identity, (producer_id, producer_epoch))
         if not transactional_id:
-            reply: Reply[ErrorCode] = Reply()
-            reply.complete(ErrorCode.INVALID_REQUEST)
-            return reply
+            return replied(ErrorCode.INVALID_REQUEST)
         return self.write(
             transactional_id, lambda shard: shard.add_partitions(transactional_id, producer, partitions, client_version)
         ).then(_code)

@@ -26,7 +26,7 @@ from odradek.client.node_client import ExponentialBackoff
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.record_batch import HEADER_SIZE, iter_batches
 from odradek.protocol.records import Record, build_batch, read_records
-from odradek.timing.reply import Reply
+from odradek.timing.reply import Reply, replied
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -144,7 +144,7 @@ class ShareGroupDeadLetterQueue:
         if leader == services.node_id:
             reply = self._append(name, index, batch)
         elif services.others is None or leader < 0:
-            reply = _replied(KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{name}-{index} has no leader"))
+            reply = replied(KafkaError(ErrorCode.LEADER_NOT_AVAILABLE, f"{name}-{index} has no leader"))
         else:
             reply = services.others.produce(leader, name, index, batch)
         reply.when_done(partial(self._written, writing, len(records)))
@@ -183,7 +183,7 @@ class ShareGroupDeadLetterQueue:
             partition.require_enough_replicas()
             info = partition.append(batch, clock.now_ms())
         except KafkaError as error:
-            return _replied(error)
+            return replied(error)
         reply: Reply[KafkaError | None] = Reply()
 
         def respond(codes: list[ErrorCode]) -> None:
@@ -250,9 +250,3 @@ class ShareGroupDeadLetterQueue:
         except (KafkaError, MalformedMessage, OSError):
             return found, letter.last_offset
         return found, max(last_offset, writing.next_offset)
-
-
-def _replied(error: KafkaError | None) -> Reply[KafkaError | None]:
-    reply: Reply[KafkaError | None] = Reply()
-    reply.complete(error)
-    return reply

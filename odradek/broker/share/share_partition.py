@@ -23,7 +23,7 @@ from odradek.broker.share.in_flight_window import InFlightWindow
 from odradek.common.logging import log
 from odradek.coordinator.share.state import UNINITIALIZED_START_OFFSET, PartitionState, StateBatch
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.timing.reply import Reply
+from odradek.timing.reply import Reply, replied
 
 if TYPE_CHECKING:
     from odradek.broker.replica.partition import Partition
@@ -205,7 +205,7 @@ class SharePartition:
         try:
             transition = acknowledgement.acknowledge(self.window, member_id, batches, limits, deadline_ms)
         except KafkaError as error:
-            return _replied(error)
+            return replied(error)
         return self._store(transition)
 
     def release(self, member_id: str) -> Reply[KafkaError | None]:
@@ -220,7 +220,7 @@ class SharePartition:
 
     def _store(self, transition: StateTransition) -> Reply[KafkaError | None]:
         if not transition.runs:
-            return _replied(None)
+            return replied(None)
         reply: Reply[KafkaError | None] = Reply()
         self._write(transition.batches).when_done(partial(self._stored, transition, reply))
         return reply
@@ -321,12 +321,6 @@ class SharePartition:
     @property
     def _names(self) -> dict[str, object]:
         return {"group": self.key.group_id, "topic": self.partition.topic, "partition": self.key.partition}
-
-
-def _replied(error: KafkaError | None) -> Reply[KafkaError | None]:
-    reply: Reply[KafkaError | None] = Reply()
-    reply.complete(error)
-    return reply
 
 
 def _told(error: KafkaError) -> KafkaError:

@@ -31,7 +31,7 @@ from odradek.controller.metadata.resource_configs import GROUP_CONFIGS as DEFINI
 from odradek.controller.metadata.resource_configs import check_group, check_subscription
 from odradek.controller.metadata.topic import validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.timing.reply import Reply
+from odradek.timing.reply import Reply, replied
 
 # The content of a ConfigRecord: (resource type, resource name, config, value or None to remove the override).
 ConfigChange = tuple[int, str, str, str | None]
@@ -73,9 +73,7 @@ def alter_resources(
     answers: list[Answer] = []
     changes = [change for some in deciding(view, alterations, answers) for change in some]
     if commit is None or not changes:
-        reply: Reply[list[Answer]] = Reply()
-        reply.complete(answers)
-        return reply
+        return replied(answers)
     return commit(changes).then(lambda error: answers if error is None else failed(answers, error))
 
 

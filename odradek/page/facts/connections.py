@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from odradek.broker.metrics.requests import request_name
-from odradek.page.watch import PAGE_CLIENT_ID, error_name
+from odradek.page.watch import PAGE_CLIENT_ID
+from odradek.protocol.errors import error_name
 
 if TYPE_CHECKING:
     from odradek.common.context import Session

@@ -15,8 +15,7 @@ from odradek.client.admin_apis import DESCRIBE_CLUSTER
 from odradek.client.api import Api, ClientError, LoginFailed, RequestRefused, RequestT, ResponseT
 from odradek.client.apis import LIST_OFFSETS, METADATA
 from odradek.common.acls import AclOperation
-from odradek.page.watch import error_name
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode, error_name
 from odradek.protocol.message_types.describe_cluster import DescribeClusterRequest
 from odradek.protocol.message_types.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
 from odradek.protocol.message_types.metadata import MetadataRequest, MetadataRequestTopic

@@ -17,7 +17,7 @@ from uuid import UUID
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.broker_codecs import response_encoder
 from odradek.protocol.client_codecs import response_decoder
-from odradek.protocol.errors import ErrorCode, MalformedMessage
+from odradek.protocol.errors import ErrorCode, MalformedMessage, error_of
 from odradek.protocol.hidden_fields import SECRETS
 from odradek.protocol.messages import load, messages
 from odradek.protocol.produce_request import ProduceRequest
@@ -173,14 +173,6 @@ def error_codes(answer: Any) -> list[ErrorCode]:
     """Return the errors in an answer, each once."""
     found = (value for name, value in fields_of(answer) if name.endswith("error_code") and value)
     return [error_of(code) for code in dict.fromkeys(found)]
-
-
-def error_of(code: int) -> ErrorCode:
-    """Return the error of a code; UNKNOWN_SERVER_ERROR if Kafka 4.3 does not have it."""
-    try:
-        return ErrorCode(code)
-    except ValueError:
-        return ErrorCode.UNKNOWN_SERVER_ERROR
 
 
 def record_count(records: Any) -> int:
