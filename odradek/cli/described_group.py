@@ -19,6 +19,7 @@ from odradek.client.known_cluster import Node, Partition
 from odradek.protocol.coordinator_records.consumer_protocol import assigned_partitions, subscribed_topics
 from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.protocol.message_types.consumer_group_describe import ConsumerGroupDescribeRequest
+from odradek.protocol.message_types.consumer_group_describe import Member as ConsumerMember
 from odradek.protocol.message_types.describe_groups import DescribedGroup as DescribedClassicGroup
 from odradek.protocol.message_types.describe_groups import DescribedGroupMember, DescribeGroupsRequest
 from odradek.protocol.message_types.describe_share_group_offsets import (
@@ -26,6 +27,7 @@ from odradek.protocol.message_types.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequestGroup,
 )
 from odradek.protocol.message_types.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from odradek.protocol.message_types.share_group_describe import Member as ShareMember
 from odradek.protocol.message_types.share_group_describe import ShareGroupDescribeRequest
 
 _CONSUMER = "consumer"
@@ -134,21 +136,15 @@ def _describe_consumer_group(connection: Connection, group: str, node: Node) -> 
     if described.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
         return None
     check(group, described.error_code, described.error_message)
-    members = [
-        Member(
-            member.member_id,
-            member.instance_id,
-            member.client_id,
-            member.client_host,
-            sorted(
-                (str(topic.topic_name), int(index)) for topic in member.assignment.topic_partitions for index in topic.partitions
-            ),
-            sorted(map(str, member.subscribed_topic_names)),
-        )
-        for member in described.members
-    ]
+    members = [_member(member, member.instance_id) for member in described.members]
     offsets = fetch_offsets(connection, group)
     return DescribedGroup(group, described.group_state, _CONSUMER, _CONSUMER, described.assignor_name, node, members, offsets)
+
+
+def _member(member: ConsumerMember | ShareMember, instance_id: str | None) -> Member:
+    assigned = ((topic.topic_name, index) for topic in member.assignment.topic_partitions for index in topic.partitions)
+    names = sorted(member.subscribed_topic_names)
+    return Member(member.member_id, instance_id, member.client_id, member.client_host, sorted(assigned), names)
 
 
 def _describe_share_group(connection: Connection, group: str, node: Node) -> DescribedGroup | None:
@@ -157,17 +153,7 @@ def _describe_share_group(connection: Connection, group: str, node: Node) -> Des
     if described.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
         return None
     check(group, described.error_code, described.error_message)
-    members = [
-        Member(
-            member.member_id,
-            None,
-            member.client_id,
-            member.client_host,
-            sorted((str(topic.topic_name), index) for topic in member.assignment.topic_partitions for index in topic.partitions),
-            sorted(member.subscribed_topic_names),
-        )
-        for member in described.members
-    ]
+    members = [_member(member, None) for member in described.members]
     asked = DescribeShareGroupOffsetsRequestGroup(group_id=group, topics=None)
     answer = connection.call(DESCRIBE_SHARE_GROUP_OFFSETS, DescribeShareGroupOffsetsRequest(groups=[asked])).groups[0]
     check(group, answer.error_code, answer.error_message)

@@ -25,6 +25,7 @@ from odradek.protocol.message_types.describe_share_group_offsets import (
 )
 from odradek.protocol.message_types.list_groups import ListGroupsRequest
 from odradek.protocol.message_types.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+from odradek.protocol.message_types.share_group_describe import Member as ShareMember
 from odradek.protocol.message_types.share_group_describe import ShareGroupDescribeRequest
 
 if TYPE_CHECKING:
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 
     from odradek.page.facts.source import Partition, Source
     from odradek.protocol.message_types.consumer_group_describe import DescribedGroup as NewerGroup
+    from odradek.protocol.message_types.consumer_group_describe import Member as NewerMember
     from odradek.protocol.message_types.describe_groups import DescribedGroup as ClassicGroup
     from odradek.protocol.message_types.share_group_describe import DescribedGroup as ShareGroup
 
@@ -192,30 +194,17 @@ def _partitions(data: bytes) -> tuple[Partition, ...] | None:
 
 
 async def _newer(group: NewerGroup) -> Described:
-    members = await in_turns(
-        lambda member: Member(
-            member.member_id,
-            member.instance_id,
-            member.client_id,
-            member.client_host.lstrip("/"),
-            tuple(sorted((each.topic_name, index) for each in member.assignment.topic_partitions for index in each.partitions)),
-            member.member_epoch,
-        ),
-        group.members,
-    )
+    members = await in_turns(_member, group.members)
     return Described(group.group_id, group.group_state, CONSUMER_PROTOCOL_TYPE, group.assignor_name, group.group_epoch, members)
 
 
 async def _share(group: ShareGroup) -> Described:
-    members = await in_turns(
-        lambda member: Member(
-            member.member_id,
-            None,
-            member.client_id,
-            member.client_host.lstrip("/"),
-            tuple(sorted((each.topic_name, index) for each in member.assignment.topic_partitions for index in each.partitions)),
-            member.member_epoch,
-        ),
-        group.members,
-    )
+    members = await in_turns(_member, group.members)
     return Described(group.group_id, group.group_state, SHARE, group.assignor_name, group.group_epoch, members)
+
+
+def _member(member: NewerMember | ShareMember) -> Member:
+    assigned = ((each.topic_name, index) for each in member.assignment.topic_partitions for index in each.partitions)
+    instance_id = None if isinstance(member, ShareMember) else member.instance_id
+    host = member.client_host.lstrip("/")
+    return Member(member.member_id, instance_id, member.client_id, host, tuple(sorted(assigned)), member.member_epoch)
