@@ -1,4 +1,4 @@
-"""What ``odradek groups explain`` makes of the records of share groups."""
+"""``odradek groups explain`` on the records of share groups."""
 
 import pytest
 

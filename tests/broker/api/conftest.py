@@ -6,6 +6,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from tests.broker.api.bed import make_broker
 from tests.broker.api.in_process import Node, new_broker
+from tests.broker.api.share_requests import ShareNode, new_share_broker
 
 
 @pytest.fixture
@@ -32,3 +33,12 @@ def core():
 async def node():
     async with new_broker() as broker:
         yield Node(broker)
+
+
+@pytest.fixture
+async def shares():
+    """A broker that serves share groups, with share coordinators in memory."""
+    async with new_share_broker() as broker:
+        node = ShareNode(broker)
+        await node.turn_on()
+        yield node

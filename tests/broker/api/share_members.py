@@ -83,7 +83,7 @@ class Member:
 
 
 def told(response):
-    """What a response to a fetch says of each partition: the names of its errors, the records acquired, the offsets sent."""
+    """Return for each partition of a fetch response: the names of its errors, the records acquired, the offsets sent."""
     assert response.error_code == 0, response
     return {
         data.partition_index: (

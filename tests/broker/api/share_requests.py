@@ -1,4 +1,4 @@
-"""What the tests of share groups ask of a broker in this process, and share coordinators in memory."""
+"""Requests about share groups to a broker in this process, and share coordinators in memory."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""What the tests of the APIs for the state of share partitions ask of a broker in this process."""
+"""Requests about the state of share partitions to a broker in this process."""
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode

@@ -1,20 +1,9 @@
 """AlterShareGroupOffsets."""
 
-import pytest
-
 from odradek.protocol.errors import ErrorCode
 from tests.broker.api.share_offsets import alter, answered
-from tests.broker.api.share_requests import ShareNode, new_share_broker
 
 NONE, UNKNOWN = ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-
-@pytest.fixture
-async def shares():
-    async with new_share_broker() as broker:
-        node = ShareNode(broker)
-        await node.turn_on()
-        yield node
 
 
 async def test_offsets_are_altered_only_without_members(shares):

@@ -1,22 +1,11 @@
 """DeleteShareGroupOffsets, and the offsets of a group that is deleted."""
 
-import pytest
-
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from tests.broker.api.consumer_requests import ask
 from tests.broker.api.share_offsets import delete, describe
-from tests.broker.api.share_requests import ShareNode, new_share_broker
 
 NONE, UNKNOWN = ErrorCode.NONE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-
-
-@pytest.fixture
-async def shares():
-    async with new_share_broker() as broker:
-        node = ShareNode(broker)
-        await node.turn_on()
-        yield node
 
 
 async def test_offsets_of_a_topic_are_deleted_only_without_members(shares):

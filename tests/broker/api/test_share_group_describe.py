@@ -1,21 +1,10 @@
 """ShareGroupDescribe, and share groups in ListGroups."""
 
-import pytest
-
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from tests.broker.api.consumer_requests import ask
-from tests.broker.api.share_requests import ShareNode, new_share_broker
 
 GONE = ErrorCode.UNSUPPORTED_VERSION
-
-
-@pytest.fixture
-async def shares():
-    async with new_share_broker() as broker:
-        node = ShareNode(broker)
-        await node.turn_on()
-        yield node
 
 
 def partitions(response):

@@ -1,7 +1,5 @@
 """ShareGroupHeartbeat and ShareGroupDescribe on a broker: the feature, the share coordinators, topics, configs of a group."""
 
-import pytest
-
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
@@ -10,14 +8,6 @@ from tests.broker.api.consumer_requests import ask, set_configs
 from tests.broker.api.share_requests import ShareNode, new_share_broker
 
 GONE = ErrorCode.UNSUPPORTED_VERSION
-
-
-@pytest.fixture
-async def shares():
-    async with new_share_broker() as broker:
-        node = ShareNode(broker)
-        await node.turn_on()
-        yield node
 
 
 def partitions(response):

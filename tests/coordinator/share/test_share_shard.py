@@ -1,4 +1,4 @@
-"""What the share coordinator decides: answers, records, fences, snapshots and what may be pruned."""
+"""Decisions of the share coordinator: answers, records, fences, snapshots and prunable offsets."""
 
 from uuid import UUID
 

@@ -180,19 +180,19 @@ class Broker:
     # -------------------------------------------------------------------------- the ports of the share partition manager
 
     def find_by_id(self, topic_id: UUID, index: int) -> Partition | KafkaError:
-        """Part of Partitions."""
+        """See Partitions."""
         return self.partitions[index] if topic_id == TOPIC_ID else KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
 
     def limits(self, _group_id: str) -> ShareLimits:
-        """Part of ShareConfigs."""
+        """See ShareConfigs."""
         return self._world.plan.limits
 
     def is_committed_only(self, _group_id: str) -> bool:
-        """Part of ShareConfigs."""
+        """See ShareConfigs."""
         return self._world.plan.is_committed_only
 
     def start_offset(self, _group_id: str, partition: Partition) -> Reply[int | KafkaError]:
-        """Part of ShareConfigs."""
+        """See ShareConfigs."""
         log = partition.log
         assert log is not None
         offset = log.log_start_offset if self._world.plan.is_earliest else partition.high_watermark
@@ -202,7 +202,7 @@ class Broker:
         return reply
 
     def enqueue(self, letter: DeadLetter) -> Reply[KafkaError | None]:
-        """Part of DeadLetterQueue."""
+        """See DeadLetterQueue."""
         world, reply = self._world, Reply[KafkaError | None]()
         world.ledger.lettered(letter)
         error = KafkaError(ErrorCode.INVALID_CONFIG) if world.rng.random() < 0.1 else None

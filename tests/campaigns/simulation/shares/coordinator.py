@@ -154,7 +154,7 @@ class Coordinator:
             )
 
     def partition_count(self, topic_id: UUID) -> int:
-        """Part of Topics."""
+        """See Topics."""
         return self._plan.partitions
 
     def _make_shard(self, _partition: int, context: ShardContext) -> ShareShard:

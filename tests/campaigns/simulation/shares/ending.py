@@ -22,7 +22,7 @@ _MOST_STEPS = 60
 def end(world: World) -> None:
     """Bring the history to its end. Raises Violation."""
     world.is_in_trouble = False
-    # What was begun ends by itself: brokers and members start again, shards are loaded.
+    # Faults that have begun end by themselves: brokers and members start again, shards are loaded.
     world.run(6_000)
     for log in world.coordinator.logs.logs:
         log.failures.clear()
@@ -38,7 +38,7 @@ def end(world: World) -> None:
         for producer in list(written.open):
             written.end(leader.partitions[index], producer, is_commit=world.rng.random() < 0.5, now_ms=world.clock.now_ms())
     _come_to_rest(world)
-    # What is stored says the same.
+    # The stored state agrees.
     for index, (leader, _) in enumerate(world.leaders):
         world.elect(index, leader)
     for partition in range(world.plan.shards):

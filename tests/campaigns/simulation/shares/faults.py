@@ -1,4 +1,4 @@
-"""What goes wrong in a history while it is in trouble: each kind again and again, at random times."""
+"""The faults of a history in trouble: each kind again and again, at random times."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _APPEND_ERRORS = (ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.KAFKA_STORAGE_ERROR, 
 
 
 class Faults:
-    """Those that the world's plan has."""
+    """The faults in the world's plan."""
 
     def __init__(self, world: World) -> None:
         self._world = world

@@ -53,7 +53,7 @@ class Lock:
 
 @dataclass(slots=True)
 class Fate:
-    """What has happened to an offset. ``asked`` has the acknowledgements that a broker was asked for."""
+    """The history of one offset. ``asked`` has the acknowledgements that a broker was asked for."""
 
     asked: set[int] = field(default_factory=set)
     # The leader epoch in which it was accepted with success.

@@ -10,7 +10,7 @@ from odradek.broker.share.in_flight import ShareLimits
 if TYPE_CHECKING:
     from random import Random
 
-# How often each kind of fault happens in a minute.
+# The rate of each kind of fault, per minute.
 _RATES = {
     "move a leader": 15.0,
     "crash a broker": 3.0,

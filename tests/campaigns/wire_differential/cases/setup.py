@@ -147,7 +147,7 @@ def share_state(group: str = GROUP) -> tuple[Step, ...]:
 
 
 def always_there() -> tuple[Step, ...]:
-    """What every broker is sent before the first script: no streams groups; the coordinators' topics, loaded."""
+    """The requests to every broker before the first script: no streams groups; the coordinators' topics, loaded."""
     off = [{"feature": "streams.version", "max_version_level": 0, "upgrade_type": 2}]
     return (
         # odradek refuses their APIs as Kafka does with this feature off.
