@@ -15,8 +15,6 @@ if TYPE_CHECKING:
     from odradek.protocol.coordinator_records.consumer_groups import ConsumerGroupTargetAssignmentMetadataValue
     from odradek.protocol.coordinator_records.share_groups import ShareGroupTargetAssignmentMetadataValue
 
-    TargetMetadata = ConsumerGroupTargetAssignmentMetadataValue | ShareGroupTargetAssignmentMetadataValue
-
 # Both epochs of a new group, as in Kafka. The first member raises the group's epoch.
 INITIAL_EPOCH: Final = 1
 NO_EPOCH: Final = -1
@@ -61,7 +59,9 @@ class ModernGroup:
         else:
             self.targets[member_id] = target
 
-    def replay_target_metadata(self, value: TargetMetadata | None) -> None:
+    def replay_target_metadata(
+        self, value: ConsumerGroupTargetAssignmentMetadataValue | ShareGroupTargetAssignmentMetadataValue | None
+    ) -> None:
         """Set or remove the epoch of the target assignment."""
         found = (NO_EPOCH, 0) if value is None else (value.assignment_epoch, value.assignment_timestamp_ms)
         self.target_metadata.set(found)
