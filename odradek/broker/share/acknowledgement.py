@@ -3,10 +3,13 @@
 ``acknowledge`` and ``release`` begin a StateTransition, which ``commit`` or ``roll_back`` ends. A lock that expires cannot wait
 for the share coordinator: ``expire`` changes the window at once.
 
+Records are found anew after each pause of ``acknowledge``, since the window may have changed. A transition is safe meanwhile:
+for everybody else, its records are being written.
+
 Pure. Kafka's methods are SharePartition.acknowledge, releaseAcquiredRecords and the handler of AcquisitionLockTimerTask.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from enum import IntEnum
 from heapq import heappop, heappush
 from itertools import groupby
@@ -22,6 +25,7 @@ from odradek.broker.share.in_flight import (
     StateTransition,
 )
 from odradek.broker.share.in_flight_window import InFlightWindow
+from odradek.coordinator.share.batches import append_batch
 from odradek.coordinator.share.state import StateBatch
 from odradek.protocol.errors import ErrorCode, KafkaError
 
@@ -68,34 +72,58 @@ class DeadLetters(NamedTuple):
 
 def acknowledge(
     window: InFlightWindow,
+    transition: StateTransition,
     member_id: str,
     batches: Iterable[AcknowledgementBatch],
     limits: ShareLimits,
     lock_deadline_ms: float,
-) -> StateTransition:
-    """Acknowledge records of a member. ``lock_deadline_ms`` is for locks that are renewed.
+    most_runs: int,
+) -> Generator[None, None, None]:
+    """Acknowledge records of a member, as a part of ``transition``. Pause after ``most_runs`` runs of them.
 
-    KafkaError: INVALID_RECORD_STATE if the member does not have one of the records, INVALID_REQUEST for offsets behind the
-    window. Then nothing has changed, but for locks that were renewed before.
+    ``lock_deadline_ms`` is for locks that are renewed. KafkaError: INVALID_RECORD_STATE if the member does not have one of the
+    records, INVALID_REQUEST for offsets behind the window. The caller then rolls the transition back; renewed locks stay.
     """
-    transition = StateTransition()
     step = _Acknowledgement(window, transition, member_id, limits, lock_deadline_ms)
-    try:
-        for batch in batches:
-            if batch.last_offset >= window.start_offset:
-                step.acknowledge(batch)
-    except KafkaError:
-        roll_back(window, transition, limits, None)
-        raise
-    return transition
+    left = most_runs
+    for asked in batches:
+        for batch, first_offset, last_offset, kind in step.parts(asked):
+            offset = first_offset
+            while offset <= last_offset:
+                runs = batch.between(offset, last_offset)[:most_runs]
+                for run in runs:
+                    step.acknowledge(run, kind)
+                offset = runs[-1].last_offset + 1
+                left -= len(runs)
+                if left <= 0:
+                    left = most_runs
+                    yield
 
 
-def release(window: InFlightWindow, member_id: str, limits: ShareLimits) -> StateTransition:
-    """Release all records of a member that has left."""
+class HeldRecords(NamedTuple):
+    """Records that a member has acquired, and their present lock: with another one, they have been acquired anew."""
+
+    run: InFlightState
+    member_id: str
+    lock_deadline_ms: float
+
+    @property
+    def are_still_held(self) -> bool:
+        """Return whether the member still has the records by this lock, and no change of them is in progress."""
+        run = self.run
+        return run.transition is None and run.member_id == self.member_id and run.lock_deadline_ms == self.lock_deadline_ms
+
+
+def held_by(window: InFlightWindow, member_id: str) -> list[HeldRecords]:
+    """Return the records of a member."""
+    return [HeldRecords(run, member_id, run.lock_deadline_ms) for run in window.runs() if run.member_id == member_id]
+
+
+def release(window: InFlightWindow, held: Iterable[HeldRecords], limits: ShareLimits) -> StateTransition:
+    """Release records of a member that has left, as far as it still has them."""
     transition = StateTransition()
-    for run in _acquired(window, window.runs()):
-        if run.member_id == member_id and run.transition is None:
-            _change(window, transition, run, _state_after_release(window, run, limits))
+    for run in _acquired(window, (each.run for each in held if each.are_still_held)):
+        _change(window, transition, run, _state_after_release(window, run, limits))
     return transition
 
 
@@ -130,11 +158,7 @@ def _expire_run(window: InFlightWindow, run: InFlightState, limits: ShareLimits,
         window.note_available(run.first_offset)
     elif run.state == RecordState.ARCHIVING:
         expired.letters.append(DeadLetters.of_run(run, DeadLetterCause.DELIVERY_COUNT_EXCEEDED))
-    batches, batch = expired.batches, run.batch
-    if batches and batches[-1].last_offset + 1 == batch.first_offset and batches[-1][2:] == batch[2:]:
-        batches[-1] = batches[-1]._replace(last_offset=batch.last_offset)
-    else:
-        batches.append(batch)
+    append_batch(expired.batches, run.batch)
 
 
 def commit(window: InFlightWindow, transition: StateTransition) -> list[DeadLetters]:
@@ -163,10 +187,13 @@ def roll_back(window: InFlightWindow, transition: StateTransition, limits: Share
         window.count_complete(run, -1)
         run.state, run.member_id = undo.state, undo.member_id
         if now_ms is not None and run.lock_deadline_ms <= now_ms:
-            exceeded = run.delivery_count >= limits.delivery_count_limit
-            run.change(RecordState.ARCHIVED if exceeded else RecordState.AVAILABLE)
-            window.count_complete(run)
-            window.note_available(run.first_offset)
+            for part in _acquired(window, (run,)):
+                # Below the start offset, the log has no records any more.
+                is_over = part.delivery_count >= limits.delivery_count_limit or part.last_offset < window.start_offset
+                part.change(RecordState.ARCHIVED if is_over else RecordState.AVAILABLE)
+                window.count_complete(part)
+                if not is_over:
+                    window.note_available(part.first_offset)
 
 
 def dead_letters_of(run: InFlightState, delivery_count_limit: int) -> DeadLetters:
@@ -206,7 +233,7 @@ def _change(
     window.count_complete(run)
 
 
-_STATES: Final = {
+_STATES: Final[dict[int, RecordState]] = {
     AcknowledgeType.GAP: RecordState.ARCHIVED,
     AcknowledgeType.ACCEPT: RecordState.ACKNOWLEDGED,
     AcknowledgeType.REJECT: RecordState.ARCHIVED,
@@ -222,12 +249,11 @@ class _Acknowledgement(NamedTuple):
     limits: ShareLimits
     lock_deadline_ms: float
 
-    def acknowledge(self, asked: AcknowledgementBatch) -> None:
-        """Acknowledge one batch of offsets, which may have records of several batches in flight."""
-        types = list(asked.acknowledge_types)
-        if not types or any(each not in _TYPES for each in types):
-            raise KafkaError(ErrorCode.INVALID_REQUEST, f"Invalid acknowledge type: {types}")
-        window = self.window
+    def parts(self, asked: AcknowledgementBatch) -> Iterator[tuple[InFlightBatch, int, int, int]]:
+        """Yield the parts of one batch of offsets: a batch in flight, offsets in it, and their type."""
+        types, window = asked.acknowledge_types, self.window
+        if asked.last_offset < window.start_offset:
+            return
         for batch in self._batches_in_flight(asked.first_offset, asked.last_offset):
             if batch.last_offset < window.start_offset:
                 continue
@@ -236,14 +262,13 @@ class _Acknowledgement(NamedTuple):
             first_offset = max(asked.first_offset, batch.first_offset, window.start_offset)
             last_offset = min(asked.last_offset, batch.last_offset)
             if len(types) == 1:
-                self._acknowledge_runs(batch, first_offset, last_offset, AcknowledgeType(types[0]))
+                yield batch, first_offset, last_offset, types[0]
                 continue
-            offset = first_offset
             of_batch = types[first_offset - asked.first_offset : last_offset - asked.first_offset + 1]
-            for each, equal in groupby(of_batch):
-                end = offset + len(list(equal))
-                self._acknowledge_runs(batch, offset, end - 1, AcknowledgeType(each))
-                offset = end
+            for kind, equal in groupby(of_batch):
+                end = first_offset + len(list(equal))
+                yield batch, first_offset, end - 1, kind
+                first_offset = end
 
     def _batches_in_flight(self, first_offset: int, last_offset: int) -> list[InFlightBatch]:
         window = self.window
@@ -260,20 +285,20 @@ class _Acknowledgement(NamedTuple):
                 raise KafkaError(ErrorCode.INVALID_REQUEST, reason)
         return batches
 
-    def _acknowledge_runs(self, batch: InFlightBatch, first_offset: int, last_offset: int, kind: AcknowledgeType) -> None:
-        for run in batch.between(first_offset, last_offset):
-            self._check(run)
-            if kind == AcknowledgeType.RENEW:
-                if not self.limits.may_renew:
-                    raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "Renewing acquisition locks is not enabled for the group.")
-                run.lock_deadline_ms = self.lock_deadline_ms
-                self.window.lock(self.lock_deadline_ms, run.first_offset, run.last_offset)
-            elif kind == AcknowledgeType.RELEASE:
-                _change(self.window, self.transition, run, self.limits.after_release(run.delivery_count))
-            elif kind == AcknowledgeType.REJECT and self.limits.has_dead_letters:
-                _change(self.window, self.transition, run, RecordState.ARCHIVING, DeadLetterCause.CLIENT_REJECT)
-            else:
-                _change(self.window, self.transition, run, _STATES[kind])
+    def acknowledge(self, run: InFlightState, kind: int) -> None:
+        """Acknowledge one run."""
+        self._check(run)
+        if kind == AcknowledgeType.RENEW:
+            if not self.limits.may_renew:
+                raise KafkaError(ErrorCode.INVALID_RECORD_STATE, "Renewing acquisition locks is not enabled for the group.")
+            run.lock_deadline_ms = self.lock_deadline_ms
+            self.window.lock(self.lock_deadline_ms, run.first_offset, run.last_offset)
+        elif kind == AcknowledgeType.RELEASE:
+            _change(self.window, self.transition, run, self.limits.after_release(run.delivery_count))
+        elif kind == AcknowledgeType.REJECT and self.limits.has_dead_letters:
+            _change(self.window, self.transition, run, RecordState.ARCHIVING, DeadLetterCause.CLIENT_REJECT)
+        else:
+            _change(self.window, self.transition, run, _STATES[kind])
 
     def _check(self, run: InFlightState) -> None:
         """Raise INVALID_RECORD_STATE unless the member has acquired the records, and no change of them is in progress."""
@@ -283,6 +308,3 @@ class _Acknowledgement(NamedTuple):
             raise KafkaError(ErrorCode.INVALID_RECORD_STATE, f"{run!r} is being changed")
         if run.member_id != self.member_id:
             raise KafkaError(ErrorCode.INVALID_RECORD_STATE, f"{run!r} belongs to another member")
-
-
-_TYPES: Final = frozenset(AcknowledgeType)

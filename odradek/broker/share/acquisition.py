@@ -15,7 +15,9 @@ from odradek.broker.share.in_flight import InFlightBatch, InFlightState, RecordS
 from odradek.broker.share.in_flight_window import InFlightWindow
 from odradek.protocol.message_types.share_fetch import AcquiredRecords
 
+BATCH_OPTIMIZED: Final = 0
 RECORD_LIMIT: Final = 1
+ACQUIRE_MODES: Final = frozenset({BATCH_OPTIMIZED, RECORD_LIMIT})
 # With fewer deliveries than this, no record is throttled, and none is delivered alone.
 _MIN_THROTTLED_DELIVERIES: Final = 2
 
@@ -124,10 +126,9 @@ class _Acquisition:
         window = self._window
         self._archive_missing(first_read)
         index = window.floor_index(first_read)
-        if index < 0:
-            return max(first_read, window.start_offset)
-        batch = window.batches[index]
-        return batch.first_offset if batch.last_offset >= first_read else first_read
+        if index >= 0 and window.batches[index].last_offset >= first_read:
+            return window.batches[index].first_offset
+        return max(first_read, window.start_offset)
 
     def _archive_missing(self, first_read: int) -> None:
         """Archive available records that the log no longer has: the read began behind them."""
@@ -204,6 +205,8 @@ class _Acquisition:
         window = self._window
         if not window.batches and window.end_offset > first_offset:
             first_offset = window.end_offset
+        # The log may begin within a record batch.
+        first_offset = max(first_offset, window.start_offset)
         if most < last_offset - first_offset + 1:
             wanted = self._end_of_batch(first_offset + most - 1)
             last_offset = min(wanted, last_offset) if window.open_gap is not None else wanted
@@ -239,7 +242,8 @@ class _Acquisition:
     def _add_in_pieces(self, first_offset: int, last_offset: int) -> int:
         """Add batches that begin where a record batch does, each with ``batch_size`` records or more. Give all of them."""
         begins = [first_offset]
-        batch_size = self._request.batch_size
+        # A batch without records would take the place of one with records: Kafka's answer to a size of 0 names one.
+        batch_size = max(self._request.batch_size, 1)
         if last_offset - first_offset + 1 > batch_size:
             for batch in self._batches:
                 if batch.base_offset > last_offset:

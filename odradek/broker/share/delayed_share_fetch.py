@@ -91,9 +91,11 @@ class ShareFetch:
     def read(self) -> tuple[_Reading, bool]:
         """Read the partitions. Return what was found, and whether it is enough to answer."""
         self._drop_unusable()
-        readable = [(name, each) for name, each in self._partitions.items() if each.make_room()]
+        readable = [(name, each) for name, each in self._partitions.items() if each.has_room]
         if not readable:
             return {}, False
+        if self._params.max_bytes < 0:
+            return {name: KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR) for name, _ in readable}, True
         share = max(self._params.max_bytes // len(readable), 1)
         left, total = self._params.max_bytes, 0
         must_answer = False
@@ -163,7 +165,7 @@ def _after_error(name: TopicIdPartition, partition: SharePartition, error: Kafka
     source_log = partition.partition.log
     if error.code != ErrorCode.OFFSET_OUT_OF_RANGE or source_log is None:
         return failed(name.partition, error)
-    partition.log_starts_at(source_log.log_start_offset)
+    partition.window.log_starts_at(source_log.log_start_offset)
     return PartitionData(partition_index=name.partition, records=_NO_RECORDS)
 
 

@@ -22,8 +22,8 @@ from enum import IntEnum
 from operator import attrgetter
 from typing import Final, NamedTuple
 
+from odradek.coordinator.share.batches import append_batch
 from odradek.coordinator.share.state import StateBatch
-from odradek.protocol.errors import ErrorCode, KafkaError
 
 NO_MEMBER: Final = ""
 
@@ -189,13 +189,31 @@ class StateTransition:
 
     @property
     def batches(self) -> list[StateBatch]:
-        """Return the changed records, for the share coordinator."""
-        return [run.batch for run in self.runs]
+        """Return the changed records, for the share coordinator. Neighbours in one state are one batch."""
+        batches: list[StateBatch] = []
+        for run in self.runs:
+            append_batch(batches, run.batch)
+        return batches
+
+    @property
+    def accepted_count(self) -> int:
+        """Return the number of records that are being accepted."""
+        return sum(run.last_offset - run.first_offset + 1 for run in self.runs if run.state is RecordState.ACKNOWLEDGED)
+
+    def pieces(self, most_runs: int) -> "list[StateTransition]":
+        """Return transitions with at most so many runs each, in place of this one."""
+        if len(self.runs) <= most_runs:
+            return [self]
+        pieces = []
+        for begin in range(0, len(self.runs), most_runs):
+            piece = StateTransition()
+            for run in self.runs[begin : begin + most_runs]:
+                piece.add(run)
+            pieces.append(piece)
+        return pieces
 
     def begin(self, run: InFlightState, state: RecordState, cause: DeadLetterCause | None = None) -> None:
-        """Change acquired records. KafkaError: INVALID_RECORD_STATE if another change is in progress."""
-        if run.transition is not None:
-            raise KafkaError(ErrorCode.INVALID_RECORD_STATE, f"{run!r} is being changed")
+        """Change acquired records. No other change of them may be in progress."""
         run.undo = Undo(run.state, run.member_id, cause if state == RecordState.ARCHIVING else None)
         run.change(state)
         self.add(run)

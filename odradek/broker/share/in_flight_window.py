@@ -169,10 +169,6 @@ class InFlightWindow:
         begin = bisect_left(self.batches, first_offset, key=_first_offset)
         return self.batches[begin : bisect_right(self.batches, last_offset, lo=begin, key=_first_offset)]
 
-    def is_inside(self, batch: InFlightBatch) -> bool:
-        """Return whether the start offset is inside a batch, behind its first record."""
-        return batch.first_offset < self.start_offset <= batch.last_offset
-
     def size_from_start(self, first_offset: int, last_offset: int) -> int:
         """Return how many of these offsets are at or behind the start offset."""
         return max(0, last_offset - max(self.start_offset, first_offset) + 1)
@@ -258,6 +254,7 @@ class InFlightWindow:
         """Move the start offset behind the records that are done with, and forget these. Return False if nothing has changed."""
         if not self._can_advance():
             return False
+        self._move_gap()
         last_done, done_records = self._done_at_start()
         batches = self.batches
         if last_done < 0:
@@ -286,6 +283,18 @@ class InFlightWindow:
     def _can_advance(self) -> bool:
         index = self.floor_index(self.start_offset)
         return index >= 0 and self.batches[index].run_at(self.start_offset).is_done
+
+    def _move_gap(self) -> None:
+        """Move the gap window behind the batches at its start. In Kafka the start offset stays there until records are read."""
+        gap = self.open_gap
+        if gap is None:
+            return
+        start = gap.start_offset
+        for batch in islice(self.batches, max(self.floor_index(start), 0), None):
+            if batch.first_offset > start:
+                break
+            start = max(start, batch.last_offset + 1)
+        self.gap = gap._replace(start_offset=start) if start <= gap.end_offset else None
 
     def _done_at_start(self) -> tuple[int, int]:
         """Return the last offset before which everything is done with, -1 if there is none; and the number of these records."""

@@ -48,9 +48,13 @@ class ShareGroupConfigs:
         return self._image.configs(ResourceType.GROUP, group_id)
 
     @property
+    def _share_version(self) -> int:
+        return self._image.features.get(SHARE_VERSION, 0)
+
+    @property
     def is_on(self) -> bool:
         """Return whether there are share groups."""
-        return self._image.features.get(SHARE_VERSION, 0) >= 1
+        return self._share_version >= 1
 
     @property
     def most_sessions(self) -> int:
@@ -58,23 +62,15 @@ class ShareGroupConfigs:
         most: int = self._config["group.share.max.share.sessions"]
         return most
 
-    @property
-    def _has_dead_letters(self) -> bool:
-        return self._image.features.get(SHARE_VERSION, 0) >= _WITH_DEAD_LETTERS
-
     def limits(self, group_id: str) -> ShareLimits:
         """Return the limits of a group."""
-        own = self._own(group_id)
-
-        def number(name: str) -> int:
-            return int(own.get(name, self._config[f"group.{name}"]))
-
+        config, own = self._config, self._own(group_id)
         return ShareLimits(
-            delivery_count_limit=number("share.delivery.count.limit"),
-            partition_max_record_locks=number("share.partition.max.record.locks"),
-            record_lock_duration_ms=number("share.record.lock.duration.ms"),
+            delivery_count_limit=config.of_group(own, "share.delivery.count.limit"),
+            partition_max_record_locks=config.of_group(own, "share.partition.max.record.locks"),
+            record_lock_duration_ms=config.of_group(own, "share.record.lock.duration.ms"),
             may_renew=own.get("share.renew.acknowledge.enable", "true").lower() == "true",
-            has_dead_letters=self._has_dead_letters and bool(self.dead_letter_topic(group_id)),
+            has_dead_letters=self._share_version >= _WITH_DEAD_LETTERS and bool(self.dead_letter_topic(group_id)),
         )
 
     def is_committed_only(self, group_id: str) -> bool:

@@ -7,7 +7,8 @@ acquired are available again, and their delivery counts are those of their last 
     EMPTY -> INITIALIZING -> ACTIVE -> FENCED       another broker leads, or the group has no member here any more
                           -> FAILED                 the state could not be read
 
-One timer serves all locks: it is set to the earliest deadline. See ``lock_expiry`` for thousands of them that expire at once.
+One timer serves all locks: it is set to the earliest deadline. Thousands of records are released in slices (``release_queue``),
+and acknowledged in slices, but all or nothing: only then they are written.
 Loop thread only.
 """
 
@@ -23,14 +24,14 @@ from odradek.broker.share.in_flight_window import InFlightWindow
 from odradek.common.logging import log
 from odradek.coordinator.share.state import UNINITIALIZED_START_OFFSET, PartitionState, StateBatch
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.timing.reply import Reply, replied
+from odradek.timing.reply import Reply, all_of, replied
 
 if TYPE_CHECKING:
     from odradek.broker.replica.partition import Partition
-    from odradek.broker.share.acknowledgement import AcknowledgementBatch, DeadLetters
+    from odradek.broker.share.acknowledgement import AcknowledgementBatch, DeadLetters, HeldRecords
     from odradek.broker.share.in_flight import DeadLetterCause
-    from odradek.broker.share.lock_expiry import LockExpiry
-    from odradek.broker.share.persister import SharePersister
+    from odradek.broker.share.release_queue import ReleaseQueue
+    from odradek.broker.share.share_persister import SharePersister
     from odradek.coordinator.share.state import SharePartitionKey
     from odradek.protocol.message_types.share_fetch import AcquiredRecords
     from odradek.timing.timer import Timer, TimerTask
@@ -67,7 +68,8 @@ class SharePartitionServices(NamedTuple):
     """The rooms that a share partition uses.
 
     ``limits`` returns the present configs of a group. ``start_offset`` finds the offset at which a new group begins. ``wake``
-    tries the fetches that wait for a share partition.
+    tries the fetches that wait for a share partition, ``wake_soon`` does so in the next turn of the loop.
+    ``note_accepted`` counts records of a group that members have accepted.
     """
 
     persister: "SharePersister"
@@ -75,11 +77,13 @@ class SharePartitionServices(NamedTuple):
     limits: Callable[[str], ShareLimits]
     start_offset: "Callable[[str, Partition], Reply[int | KafkaError]]"
     wake: "Callable[[SharePartitionKey], object]"
-    expiry: "LockExpiry"
+    wake_soon: "Callable[[SharePartitionKey], object]"
+    releases: "ReleaseQueue"
+    note_accepted: Callable[[str, int], None]
     dead_letters: DeadLetterQueue | None = None
 
 
-# Releasing so many runs takes about a millisecond.
+# Releasing or acknowledging so many runs takes about a millisecond.
 _RUNS_AT_ONCE: Final = 250
 # The persister's errors, as told to a member. All others are UNKNOWN_SERVER_ERROR.
 _ERRORS: Final = {
@@ -91,6 +95,7 @@ _ERRORS: Final = {
     ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
 }
+_FENCED: Final = frozenset({ErrorCode.FENCED_LEADER_EPOCH, ErrorCode.FENCED_STATE_EPOCH})
 
 
 class SharePartition:
@@ -113,22 +118,10 @@ class SharePartition:
         """Return the present configs of the group."""
         return self._services.limits(self.key.group_id)
 
-    def make_room(self) -> bool:
-        """Return whether records can be acquired, if the log has them.
-
-        A full window first moves behind records that were archived without an acknowledgement: of aborted transactions, or gone
-        from the log. In Kafka such a window stays full.
-        """
-        if self.state != SharePartitionState.ACTIVE:
-            return False
-        window, most_locks = self.window, self.limits.partition_max_record_locks
-        if window.can_acquire(most_locks):
-            return True
-        if not window.advance():
-            return False
-        # The other fetches that wait have room, too, and may take it first.
-        self._services.wake(self.key)
-        return window.can_acquire(most_locks)
+    @property
+    def has_room(self) -> bool:
+        """Return whether records can be acquired, if the log has them."""
+        return self.state == SharePartitionState.ACTIVE and self.window.can_acquire(self.limits.partition_max_record_locks)
 
     # ---------------------------------------------------------------------------------------------------------- loading
 
@@ -166,13 +159,13 @@ class SharePartition:
         limit = self.limits.delivery_count_limit
         archiving = [run for run in window.runs() if run.state == RecordState.ARCHIVING]
         self._write_dead_letters([acknowledgement.dead_letters_of(run, limit) for run in archiving])
-        self._services.wake(self.key)
+        self._services.wake_soon(self.key)
 
     def _fail(self, error: KafkaError) -> None:
         if self.state == SharePartitionState.INITIALIZING:
             self.state = SharePartitionState.FAILED
             self.error = error
-            self._services.wake(self.key)
+            self._services.wake_soon(self.key)
 
     def fence(self) -> None:
         """Stop: nothing is acquired here any more, and no lock expires."""
@@ -196,25 +189,55 @@ class SharePartition:
             self._expire_at(deadline_ms)
             if aborted:
                 acquired = withdraw_aborted(self.window, acquired, batches, aborted)
+        # Nobody acknowledges records that were aborted, or that are gone from the log. In Kafka they fill the window.
+        if self.window.advance():
+            self._services.wake_soon(self.key)
         return acquired
 
-    def acknowledge(self, member_id: str, batches: "Sequence[AcknowledgementBatch]") -> Reply[KafkaError | None]:
-        """Acknowledge records of a member. The reply has the error, see ``acknowledgement.acknowledge``, or the persister's."""
-        limits = self.limits
-        deadline_ms = self._services.timer.clock.monotonic_ms() + limits.record_lock_duration_ms
+    def acknowledge(
+        self, member_id: str, batches: "Sequence[AcknowledgementBatch]"
+    ) -> Generator[None, None, Reply[KafkaError | None]]:
+        """Acknowledge records of a member, in pieces of about a millisecond.
+
+        The reply has the error, see ``acknowledgement.acknowledge``, or the persister's.
+        """
+        limits, clock, transition = self.limits, self._services.timer.clock, StateTransition()
+        deadline_ms = clock.monotonic_ms() + limits.record_lock_duration_ms
+        # Locks may expire during a pause. They find records in transition, and leave them alone.
+        paused_ms: float | None = None
         try:
-            transition = acknowledgement.acknowledge(self.window, member_id, batches, limits, deadline_ms)
+            for _ in acknowledgement.acknowledge(self.window, transition, member_id, batches, limits, deadline_ms, _RUNS_AT_ONCE):
+                yield
+                paused_ms = clock.monotonic_ms()
         except KafkaError as error:
+            has_advanced = self._roll_back(transition, paused_ms)
+            if has_advanced or paused_ms is not None:
+                # Records whose locks have expired meanwhile are available now.
+                self._services.wake(self.key)
             return replied(error)
-        return self._store(transition)
+        pieces = transition.pieces(_RUNS_AT_ONCE)
+        if len(pieces) == 1:
+            return self._store(transition)
+        return (yield from self._store_all(pieces))
 
-    def release(self, member_id: str) -> Reply[KafkaError | None]:
-        """Release all records of a member. The reply has the persister's error."""
-        return self._store(acknowledgement.release(self.window, member_id, self.limits))
+    def _roll_back(self, transition: StateTransition, now_ms: float | None) -> bool:
+        """Take a transition back. Return whether the window has moved: locks that have expired by ``now_ms`` may end records."""
+        acknowledgement.roll_back(self.window, transition, self.limits, now_ms)
+        return self.window.advance()
 
-    def log_starts_at(self, log_start_offset: int) -> None:
-        """Follow the log, whose first records have been removed."""
-        self.window.log_starts_at(log_start_offset)
+    def release(self, member_id: str, on_end: "Callable[[KafkaError | None], object]") -> None:
+        """Release all records that a member has now. ``on_end`` is called when a piece of them is stored, or has failed."""
+        self._services.releases.add(self._release(acknowledgement.held_by(self.window, member_id), on_end))
+
+    def _release(
+        self, held: "Sequence[HeldRecords]", on_end: "Callable[[KafkaError | None], object]"
+    ) -> Generator[None, None, None]:
+        for begin in range(0, len(held), _RUNS_AT_ONCE):
+            if self.state != SharePartitionState.ACTIVE:
+                return
+            transition = acknowledgement.release(self.window, held[begin : begin + _RUNS_AT_ONCE], self.limits)
+            self._store(transition).when_done(on_end)
+            yield
 
     # ----------------------------------------------------------------------------------------------------------- storing
 
@@ -223,6 +246,16 @@ class SharePartition:
             return replied(None)
         reply: Reply[KafkaError | None] = Reply()
         self._write(transition.batches).when_done(partial(self._stored, transition, reply))
+        return reply
+
+    def _store_all(self, pieces: list[StateTransition]) -> Generator[None, None, Reply[KafkaError | None]]:
+        """Store the pieces of a transition. The reply has the first error, when all of them are stored or have failed."""
+        replies = []
+        for piece in pieces:
+            replies.append(self._store(piece))
+            yield
+        reply: Reply[KafkaError | None] = Reply()
+        all_of(replies).when_done(lambda errors: reply.complete(next((each for each in errors if each is not None), None)))
         return reply
 
     def _write(self, batches: Sequence[StateBatch]) -> Reply[KafkaError | None]:
@@ -239,10 +272,11 @@ class SharePartition:
     def _stored(self, transition: StateTransition, reply: Reply[KafkaError | None], error: KafkaError | None) -> None:
         window = self.window
         if isinstance(error, KafkaError):
-            acknowledgement.roll_back(window, transition, self.limits, self._services.timer.clock.monotonic_ms())
+            self._roll_back(transition, self._services.timer.clock.monotonic_ms())
             reply.complete(_told(error))
             self._services.wake(self.key)
             return
+        self._services.note_accepted(self.key.group_id, transition.accepted_count)
         letters = acknowledgement.commit(window, transition)
         is_released = any(run.is_available for run in transition.runs)
         has_advanced = window.advance()
@@ -263,7 +297,7 @@ class SharePartition:
         self._lock_task = self._services.timer.call_at(deadline_ms, self._expire)
 
     def _expire(self) -> None:
-        self._services.expiry.add(self._expire_locks())
+        self._services.releases.add(self._expire_locks())
 
     def _expire_locks(self) -> Generator[None, None, None]:
         """Let locks expire in pieces, until no deadline is left that has passed."""
@@ -284,6 +318,9 @@ class SharePartition:
     def _expired(self, letters: "list[DeadLetters]", error: KafkaError | None) -> None:
         if isinstance(error, KafkaError):
             log.warn("cannot store that acquisition locks have expired", reason=str(error), **self._names)
+            if error.code in _FENCED or self.state != SharePartitionState.ACTIVE:
+                # Another leader has the records, and delivers them again.
+                return
         if self.window.advance():
             self._services.wake(self.key)
         self._write_dead_letters(letters)
@@ -310,13 +347,14 @@ class SharePartition:
                 run.change(RecordState.ARCHIVED)
                 self.window.count_complete(run)
         archived = StateBatch(letter.first_offset, letter.last_offset, int(RecordState.ARCHIVED), letter.delivery_count)
-        self._write([archived]).when_done(self._archived)
+        written = self._write([archived])
+        if self.window.advance():
+            self._services.wake(self.key)
+        written.when_done(self._archived)
 
     def _archived(self, error: KafkaError | None) -> None:
         if isinstance(error, KafkaError):
             log.warn("cannot store that records are archived", reason=str(error), **self._names)
-        if self.window.advance():
-            self._services.wake(self.key)
 
     @property
     def _names(self) -> dict[str, object]:

@@ -103,6 +103,10 @@ class ShareSessionCache:
         """Return a member's session, or None."""
         return self._sessions.get(ShareSessionKey(group_id, member_id))
 
+    def has_group(self, group_id: str) -> bool:
+        """Return whether a member of the group has a session."""
+        return self._group_sizes.get(group_id, 0) > 0
+
     def begin(self, group_id: str, member_id: str, partitions: Iterable[TopicIdPartition], connection: object) -> ShareSession:
         """Begin a session, in place of the member's former one. KafkaError: SHARE_SESSION_LIMIT_REACHED."""
         key = ShareSessionKey(group_id, member_id)
@@ -153,7 +157,7 @@ class ShareSessionCache:
             self.evictions += 1
             self.remove(key)
             self.on_member_gone(session)
-        if not self._group_sizes.get(key.group_id, 0):
+        if not self.has_group(key.group_id):
             self._group_sizes.pop(key.group_id, None)
             self.on_group_gone(key.group_id)
 

@@ -3,16 +3,24 @@
 A key begins with an int16, the kind of record. On ``__consumer_offsets``, 0 and 1 are offsets, 2 is a classic group. On
 ``__transaction_state``, 0 is a transactional id. On ``__share_group_state``, 0 and 1 are share partitions. A value begins with an
 int16, its version. The classes are plain values, the same for every version. The ``encode_`` functions write the version that
-Kafka 4.3 writes. A record with a null value is a tombstone: it deletes the state of its key.
+Kafka 4.4 writes. A record with a null value is a tombstone: it deletes the state of its key.
 
-``decode_group_key`` also reads the records of consumer and share groups as values. Left out: the records of streams groups.
-``decode_key`` returns ``UnknownKey`` for all keys from 3 up; ``newer_groups`` reads those for display.
+``decode_group_key`` also reads the records of consumer, share and streams groups as values. ``decode_key`` returns
+``UnknownKey`` for all keys from 3 up; ``newer_groups`` reads those for display.
 """
 
 from struct import Struct
 from typing import NamedTuple, TypeAlias
 
-from odradek.protocol.coordinator_records import consumer_groups, groups, offsets, share_groups, share_states, transactions
+from odradek.protocol.coordinator_records import (
+    consumer_groups,
+    groups,
+    offsets,
+    share_groups,
+    share_states,
+    streams_groups,
+    transactions,
+)
 from odradek.protocol.coordinator_records.consumer_groups import ConsumerGroupKey, ConsumerGroupValue
 from odradek.protocol.coordinator_records.groups import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from odradek.protocol.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue
@@ -25,6 +33,7 @@ from odradek.protocol.coordinator_records.share_states import (
     ShareUpdateKey,
     ShareUpdateValue,
 )
+from odradek.protocol.coordinator_records.streams_groups import StreamsGroupKey, StreamsGroupValue
 from odradek.protocol.coordinator_records.transactions import TransactionLogKey, TransactionLogValue
 from odradek.protocol.errors import MalformedMessage
 
@@ -45,6 +54,8 @@ __all__ = [
     "ShareSnapshotValue",
     "ShareUpdateKey",
     "ShareUpdateValue",
+    "StreamsGroupKey",
+    "StreamsGroupValue",
     "TransactionLogKey",
     "TransactionLogValue",
     "UnknownKey",
@@ -58,10 +69,16 @@ __all__ = [
 ]
 
 CoordinatorKey: TypeAlias = (
-    OffsetCommitKey | GroupMetadataKey | TransactionLogKey | ConsumerGroupKey | ShareGroupKey | ShareStateKey
+    OffsetCommitKey | GroupMetadataKey | TransactionLogKey | ConsumerGroupKey | ShareGroupKey | StreamsGroupKey | ShareStateKey
 )
 CoordinatorValue: TypeAlias = (
-    OffsetCommitValue | GroupMetadataValue | TransactionLogValue | ConsumerGroupValue | ShareGroupValue | ShareStateValue
+    OffsetCommitValue
+    | GroupMetadataValue
+    | TransactionLogValue
+    | ConsumerGroupValue
+    | ShareGroupValue
+    | StreamsGroupValue
+    | ShareStateValue
 )
 
 _INT16 = Struct(">h")
@@ -85,6 +102,8 @@ def encode_key(key: CoordinatorKey) -> bytes:
         return share_states.encode_key(key)
     if isinstance(key, ShareGroupKey):
         return share_groups.KINDS.encode_key(key)
+    if isinstance(key, StreamsGroupKey):
+        return streams_groups.KINDS.encode_key(key)
     return consumer_groups.encode_key(key)
 
 
@@ -100,11 +119,13 @@ def encode_value(value: CoordinatorValue) -> bytes:
         return share_states.encode_value(value)
     if isinstance(value, ShareGroupValue):
         return share_groups.KINDS.encode_value(value)
+    if isinstance(value, StreamsGroupValue):
+        return streams_groups.KINDS.encode_value(value)
     return consumer_groups.encode_value(value)
 
 
 def decode_group_key(data: bytes) -> CoordinatorKey | UnknownKey:
-    """Decode the key of a record of ``__consumer_offsets``, also for consumer and share groups. Raises MalformedMessage."""
+    """Decode the key of a record of ``__consumer_offsets``, for a group of any kind. Raises MalformedMessage."""
     found = decode_key(data)
     if isinstance(found, UnknownKey):
         if found.version in consumer_groups.KEYS:
@@ -112,6 +133,9 @@ def decode_group_key(data: bytes) -> CoordinatorKey | UnknownKey:
         if found.version in share_groups.KEYS:
             key: ShareGroupKey = share_groups.KINDS.decode_key(data)
             return key
+        if found.version in streams_groups.KEYS:
+            streams_key: StreamsGroupKey = streams_groups.KINDS.decode_key(data)
+            return streams_key
     return found
 
 
@@ -160,4 +184,7 @@ def decode_value(key: CoordinatorKey, data: bytes | None) -> CoordinatorValue | 
     if isinstance(key, ShareGroupKey):
         value: ShareGroupValue = share_groups.KINDS.decode_value(key, data)
         return value
+    if isinstance(key, StreamsGroupKey):
+        streams_value: StreamsGroupValue = streams_groups.KINDS.decode_value(key, data)
+        return streams_value
     return consumer_groups.decode_value(key, data)

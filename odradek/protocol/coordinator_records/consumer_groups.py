@@ -1,4 +1,4 @@
-"""The records of consumer groups (KIP-848) as values: keys 3 to 8 and 16 of ``__consumer_offsets``, byte for byte as Kafka 4.3.
+"""The records of consumer groups (KIP-848) as values: keys 3 to 8 and 16 of ``__consumer_offsets``, byte for byte as Kafka 4.4.
 
     3   group          epoch, tagged: hash of the subscribed topics' metadata
     4   group          only in Kafka before 4.1; deleted when found
@@ -10,7 +10,7 @@
 
 ``record_kinds`` has the format. ``newer_groups`` reads the same records for display.
 
-Source: group-coordinator/src/main/resources/common/message of Apache Kafka 4.3.
+Source: group-coordinator/src/main/resources/common/message of Apache Kafka 4.4.
 """
 
 from struct import Struct
@@ -220,7 +220,7 @@ def decode_key(data: bytes) -> ConsumerGroupKey:
 
 
 def encode_value(value: ConsumerGroupValue) -> bytes:
-    """Encode the value as Kafka 4.3 does. Raises struct.error for a number that does not fit its field."""
+    """Encode the value as Kafka 4.4 does. Raises struct.error for a number that does not fit its field."""
     if isinstance(value, ConsumerGroupPartitionMetadataValue):
         return _INT16.pack(0) + value.data
     return _KINDS.encode_value(value)

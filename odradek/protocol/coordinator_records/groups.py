@@ -1,6 +1,6 @@
 """A classic group on ``__consumer_offsets``: GroupMetadataKey version 2, GroupMetadataValue 0 to 4.
 
-The fields of each version are in ``tables``. Like Kafka 4.3, odradek writes version 3.
+The fields of each version are in ``tables``. Like Kafka 4.4, odradek writes version 3.
 """
 
 from struct import Struct

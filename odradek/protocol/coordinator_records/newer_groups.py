@@ -3,12 +3,16 @@
     key      int16 version, which is the kind | string group id | string member id, or a regular expression, in some kinds
     value    int16 version, 0 | fields | tagged fields
 
+Also the states of share partitions on ``__share_group_state``, keys 0 and 1 (``SHARE_STATE_KINDS``). Their key goes on with a
+topic id and a partition.
+
 All values are flexible. The tables of fields decode them into dictionaries under Kafka's names, for display. A broker without
 such groups does not import this module. Topic ids are in Kafka's base64, bytes in base64. Tagged fields missing in the table are
 skipped. Those missing in a record are missing in the dictionary.
 """
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from typing import Any, Final, NamedTuple
 
@@ -25,23 +29,23 @@ from odradek.protocol.coordinator_records.fields import (
     required,
     take,
 )
-from odradek.protocol.coordinator_records.tables import KEYS, VALUES
+from odradek.protocol.coordinator_records.tables import KEYS, SHARE_STATE_KEYS, SHARE_STATE_VALUES, VALUES
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.messages import FieldSpec, Layout, layout_of
 from odradek.protocol.texts import encode_base64, uuid_bytes_text
 from odradek.protocol.varint import read_uvarint
 
 # FieldSpec and Layout are for the pipeline, which imports nothing else from ``protocol``.
-__all__ = ["KINDS", "VALUE_VERSION", "FieldSpec", "Kind", "Layout", "NewerRecord", "decode_newer"]
+__all__ = ["KINDS", "SHARE_STATE_KINDS", "VALUE_VERSION", "FieldSpec", "Kind", "Layout", "NewerRecord", "decode_newer"]
 
 VALUE_VERSION: Final = 0
 
 
 class Kind(NamedTuple):
-    """A kind of record: the names of the strings in its key, and its value."""
+    """A kind of record: the fields of its key, none of them compact, and its value."""
 
     name: str
-    key_names: tuple[str, ...]
+    key: tuple[FieldSpec, ...]
     value: Layout
 
 
@@ -49,19 +53,20 @@ class NewerRecord(NamedTuple):
     """A decoded record. ``value`` is None for a tombstone."""
 
     kind: str
-    key: dict[str, str]
+    key: dict[str, Any]
     value: dict[str, Any] | None
     value_version: int | None
 
 
-def _kind(key_version: int) -> Kind:
-    key = layout_of(KEYS[key_version], 0)
+def _kind(key_table: str, value_table: str) -> Kind:
+    key = layout_of(key_table, 0)
     name = re.sub("(?<!^)([A-Z])", r"_\1", key.name.removesuffix("Key")).lower()
-    return Kind(name, tuple(spec.name for spec in key.fields), layout_of(VALUES[key_version], VALUE_VERSION))
+    return Kind(name, tuple(key.fields), layout_of(value_table, VALUE_VERSION))
 
 
 # By the key's version.
-KINDS: Final = {key_version: _kind(key_version) for key_version in KEYS}
+KINDS: Final = {version: _kind(key, VALUES[version]) for version, key in KEYS.items()}
+SHARE_STATE_KINDS: Final = {version: _kind(key, SHARE_STATE_VALUES[version]) for version, key in SHARE_STATE_KEYS.items()}
 
 
 def _read_int8(data: bytes, position: int) -> tuple[int, int]:
@@ -157,26 +162,33 @@ def _nullable_reader(read_struct: Read[dict[str, Any]]) -> Read[dict[str, Any] |
 
 
 @cache
-def _value_reader(key_version: int) -> Read[dict[str, Any]]:
-    return _struct_reader(KINDS[key_version].value)
+def _value_reader(layout: Layout) -> Read[dict[str, Any]]:
+    return _struct_reader(layout)
 
 
-def decode_newer(key: bytes, value: bytes | None) -> NewerRecord:
-    """Decode a record whose key version is beyond classic groups. Raises MalformedMessage, also for an unknown version."""
+def _read_text(data: bytes, position: int) -> tuple[str, int]:
+    text, end = read_nullable_string(data, position)
+    return required(text), end
+
+
+_READ_OF_KEY: Final[dict[str | None, Read[Any]]] = {"string": _read_text, "uuid": _read_uuid, "int32": read_int32}
+
+
+def decode_newer(key: bytes, value: bytes | None, kinds: Mapping[int, Kind] = KINDS) -> NewerRecord:
+    """Decode a record of one of these kinds. Raises MalformedMessage, also for an unknown version."""
     key_version, position = read_int16(key, 0)
-    if key_version not in KINDS:
-        raise MalformedMessage(f"the key's version, {key_version}, does not exist in Kafka 4.3")
-    kind, names, _ = KINDS[key_version]
+    if key_version not in kinds:
+        raise MalformedMessage(f"the key's version, {key_version}, does not exist in Kafka 4.4")
+    kind, of_key, layout = kinds[key_version]
     named = {}
-    for name in names:
-        text, position = read_nullable_string(key, position)
-        named[name] = required(text)
+    for spec in of_key:
+        named[spec.name], position = _READ_OF_KEY[spec.kafka_type](key, position)
     ensure_end(key, position)
     if value is None:
         return NewerRecord(kind, named, None, None)
     value_version, position = read_int16(value, 0)
     if value_version != VALUE_VERSION:
         raise MalformedMessage(f"the value of {kind} has version {value_version}, not {VALUE_VERSION}")
-    fields, position = _value_reader(key_version)(value, position)
+    fields, position = _value_reader(layout)(value, position)
     ensure_end(value, position)
     return NewerRecord(kind, named, fields, value_version)

@@ -1,6 +1,6 @@
 """Committed offsets on ``__consumer_offsets``: OffsetCommitKey versions 0 and 1, OffsetCommitValue 0 to 4.
 
-Like Kafka 4.3, odradek writes key version 1 and value version 4. An offset with an expire timestamp, which only OffsetCommit
+Like Kafka 4.4, odradek writes key version 1 and value version 4. An offset with an expire timestamp, which only OffsetCommit
 requests up to version 4 can have, gets value version 1. Every commit is encoded here, and decoded again when the log is loaded,
 so the common forms are packed and unpacked in one call. The fields of each version are in ``tables``.
 """

@@ -234,6 +234,8 @@ StreamsGroupMetadataValue 0 flexible 0+
  last_assignment_configs []LastAssignmentConfig null tag 1
   key string
   value string
+ stored_description_topology_epoch int32 tag 2 = -1
+ failed_description_topology_epoch int32 tag 3 = -1
 """,
     19: """
 StreamsGroupMemberMetadataValue 0 flexible 0+
@@ -324,6 +326,21 @@ StreamsGroupTopologyValue 0 flexible 0+
    source_topics []int16
    source_topic_regex []int16
    repartition_source_topics []int16
+""",
+}
+
+SHARE_STATE_KEYS: Final[dict[int, str]] = {
+    0: """
+ShareSnapshotKey 0
+ group_id string
+ topic_id uuid
+ partition int32
+""",
+    1: """
+ShareUpdateKey 0
+ group_id string
+ topic_id uuid
+ partition int32
 """,
 }
 

@@ -1,6 +1,6 @@
 """Transactional ids on ``__transaction_state``: TransactionLogKey version 0, TransactionLogValue 0 and 1.
 
-The fields of each version are in ``tables``. As in Kafka 4.3, the next producer epoch (KIP-939) is neither written nor read.
+The fields of each version are in ``tables``. As in Kafka 4.4, the next producer epoch (KIP-939) is neither written nor read.
 odradek writes version 1. The array of topics is null while the status is 0, Empty.
 
 A key of version 0 is a transactional id on ``__transaction_state``, but an offset on ``__consumer_offsets``.

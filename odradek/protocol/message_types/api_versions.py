@@ -1,4 +1,4 @@
-"""ApiVersions up to version 4. Written by tools/generate_messages.py."""
+"""ApiVersions up to version 5. Written by tools/generate_messages.py."""
 
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
@@ -9,6 +9,8 @@ class ApiVersionsRequest(NamedTuple):
 
     client_software_name: str = ""
     client_software_version: str = ""
+    cluster_id: str | None = None
+    node_id: int = -1
 
 
 class ApiVersion(NamedTuple):
@@ -58,12 +60,14 @@ RESPONSE: Final[dict[str, type[Any]]] = {
 }
 
 REQUEST_FIELDS: Final = """
-ApiVersionsRequest 0-4 flexible 3+
+ApiVersionsRequest 0-5 flexible 3+
  client_software_name string 3+
  client_software_version string 3+
+ cluster_id string 5+ null 5+ = null
+ node_id int32 5+ = -1
 """
 RESPONSE_FIELDS: Final = """
-ApiVersionsResponse 0-4 flexible 3+
+ApiVersionsResponse 0-5 flexible 3+
  error_code int16
  api_keys []ApiVersion
   api_key int16

@@ -1,4 +1,4 @@
-"""DeleteGroups up to version 2. Written by tools/generate_messages.py."""
+"""DeleteGroups up to version 3. Written by tools/generate_messages.py."""
 
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
@@ -15,6 +15,7 @@ class DeletableGroupResult(NamedTuple):
 
     group_id: str = ""
     error_code: int = 0
+    error_message: str | None = None
 
 
 class DeleteGroupsResponse(NamedTuple):
@@ -33,13 +34,14 @@ RESPONSE: Final[dict[str, type[Any]]] = {
 }
 
 REQUEST_FIELDS: Final = """
-DeleteGroupsRequest 0-2 flexible 2+
+DeleteGroupsRequest 0-3 flexible 2+
  groups_names []string
 """
 RESPONSE_FIELDS: Final = """
-DeleteGroupsResponse 0-2 flexible 2+
+DeleteGroupsResponse 0-3 flexible 2+
  throttle_time_ms int32
  results []DeletableGroupResult
   group_id string
   error_code int16
+  error_message string 3+ null 3+ = null
 """

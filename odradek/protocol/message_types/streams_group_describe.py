@@ -1,4 +1,4 @@
-"""StreamsGroupDescribe up to version 0. Written by tools/generate_messages.py."""
+"""StreamsGroupDescribe up to version 1. Written by tools/generate_messages.py."""
 
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
@@ -9,6 +9,7 @@ class StreamsGroupDescribeRequest(NamedTuple):
 
     group_ids: Sequence[str] = ()
     include_authorized_operations: bool = False
+    include_topology_description: bool = False
 
 
 class KeyValue(NamedTuple):
@@ -94,6 +95,38 @@ class Member(NamedTuple):
     is_classic: bool = False
 
 
+class TopologyDescriptionNode(NamedTuple):
+    """A struct of the StreamsGroupDescribe response."""
+
+    name: str = ""
+    node_type: int = 0
+    source_topics: Sequence[str] = ()
+    sink_topic: str | None = None
+    stores: Sequence[str] = ()
+    successors: Sequence[str] = ()
+
+
+class TopologyDescriptionSubtopology(NamedTuple):
+    """A struct of the StreamsGroupDescribe response."""
+
+    subtopology_id: str = ""
+    nodes: Sequence[TopologyDescriptionNode] = ()
+
+
+class TopologyDescriptionGlobalStore(NamedTuple):
+    """A struct of the StreamsGroupDescribe response."""
+
+    source: TopologyDescriptionNode = TopologyDescriptionNode()
+    processor: TopologyDescriptionNode = TopologyDescriptionNode()
+
+
+class TopologyDescription(NamedTuple):
+    """A struct of the StreamsGroupDescribe response."""
+
+    subtopologies: Sequence[TopologyDescriptionSubtopology] = ()
+    global_stores: Sequence[TopologyDescriptionGlobalStore] = ()
+
+
 class DescribedGroup(NamedTuple):
     """A struct of the StreamsGroupDescribe response."""
 
@@ -106,6 +139,9 @@ class DescribedGroup(NamedTuple):
     topology: Topology | None = None
     members: Sequence[Member] = ()
     authorized_operations: int = -2147483648
+    topology_description: TopologyDescription | None = None
+    topology_description_status: int = 0
+    assignor_name: str | None = None
 
 
 class StreamsGroupDescribeResponse(NamedTuple):
@@ -128,17 +164,22 @@ RESPONSE: Final[dict[str, type[Any]]] = {
     "TaskIds": TaskIds,
     "Assignment": Assignment,
     "Member": Member,
+    "TopologyDescriptionNode": TopologyDescriptionNode,
+    "TopologyDescriptionSubtopology": TopologyDescriptionSubtopology,
+    "TopologyDescriptionGlobalStore": TopologyDescriptionGlobalStore,
+    "TopologyDescription": TopologyDescription,
     "DescribedGroup": DescribedGroup,
     "StreamsGroupDescribeResponse": StreamsGroupDescribeResponse,
 }
 
 REQUEST_FIELDS: Final = """
-StreamsGroupDescribeRequest 0 flexible 0+
+StreamsGroupDescribeRequest 0-1 flexible 0+
  group_ids []string
  include_authorized_operations bool
+ include_topology_description bool 1+ = false
 """
 RESPONSE_FIELDS: Final = """
-StreamsGroupDescribeResponse 0 flexible 0+
+StreamsGroupDescribeResponse 0-1 flexible 0+
  throttle_time_ms int32
  groups []DescribedGroup
   error_code int16
@@ -212,4 +253,31 @@ StreamsGroupDescribeResponse 0 flexible 0+
      partitions []int32
    is_classic bool
   authorized_operations int32 = -2147483648
+  topology_description TopologyDescription 1+ null 1+ = null
+   subtopologies []TopologyDescriptionSubtopology 1+
+    subtopology_id string 1+
+    nodes []TopologyDescriptionNode 1+
+     name string 1+
+     node_type int8 1+
+     source_topics []string 1+
+     sink_topic string 1+ null 1+ = null
+     stores []string 1+
+     successors []string 1+
+   global_stores []TopologyDescriptionGlobalStore 1+
+    source TopologyDescriptionNode 1+
+     name string 1+
+     node_type int8 1+
+     source_topics []string 1+
+     sink_topic string 1+ null 1+ = null
+     stores []string 1+
+     successors []string 1+
+    processor TopologyDescriptionNode 1+
+     name string 1+
+     node_type int8 1+
+     source_topics []string 1+
+     sink_topic string 1+ null 1+ = null
+     stores []string 1+
+     successors []string 1+
+  topology_description_status int8 1+ = 0
+  assignor_name string 1+ null 1+ = null
 """

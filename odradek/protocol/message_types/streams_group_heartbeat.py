@@ -1,4 +1,4 @@
-"""StreamsGroupHeartbeat up to version 0. Written by tools/generate_messages.py."""
+"""StreamsGroupHeartbeat up to version 1. Written by tools/generate_messages.py."""
 
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
@@ -136,14 +136,16 @@ class StreamsGroupHeartbeatResponse(NamedTuple):
     member_id: str = ""
     member_epoch: int = 0
     heartbeat_interval_ms: int = 0
-    acceptable_recovery_lag: int = 0
     task_offset_interval_ms: int = 0
+    acceptable_recovery_lag: int = -1
     status: Sequence[Status] | None = ()
     active_tasks: Sequence[TaskIds] | None = None
     standby_tasks: Sequence[TaskIds] | None = None
     warmup_tasks: Sequence[TaskIds] | None = None
+    topology_description_required: bool = False
     endpoint_information_epoch: int = 0
     partitions_by_user_endpoint: Sequence[EndpointToPartitions] | None = None
+    acceptable_recovery_lag_legacy: int = 0
 
 
 REQUEST: Final[dict[str, type[Any]]] = {
@@ -167,7 +169,7 @@ RESPONSE: Final[dict[str, type[Any]]] = {
 }
 
 REQUEST_FIELDS: Final = """
-StreamsGroupHeartbeatRequest 0 flexible 0+
+StreamsGroupHeartbeatRequest 0-1 flexible 0+
  group_id string
  member_id string
  member_epoch int32
@@ -227,15 +229,16 @@ StreamsGroupHeartbeatRequest 0 flexible 0+
  shutdown_application bool = false
 """
 RESPONSE_FIELDS: Final = """
-StreamsGroupHeartbeatResponse 0 flexible 0+
+StreamsGroupHeartbeatResponse 0-1 flexible 0+
  throttle_time_ms int32
  error_code int16
  error_message string null = null
  member_id string
  member_epoch int32
  heartbeat_interval_ms int32
- acceptable_recovery_lag int32
+ acceptable_recovery_lag_legacy int32 -0
  task_offset_interval_ms int32
+ acceptable_recovery_lag int64 1+ = -1
  status []Status null
   status_code int8
   status_detail string
@@ -248,6 +251,7 @@ StreamsGroupHeartbeatResponse 0 flexible 0+
  warmup_tasks []TaskIds null = null
   subtopology_id string
   partitions []int32
+ topology_description_required bool 1+ = false
  endpoint_information_epoch int32
  partitions_by_user_endpoint []EndpointToPartitions null = null
   user_endpoint Endpoint

@@ -1,7 +1,8 @@
-"""TxnOffsetCommit up to version 5. Written by tools/generate_messages.py."""
+"""TxnOffsetCommit up to version 6. Written by tools/generate_messages.py."""
 
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
+from uuid import UUID
 
 
 class TxnOffsetCommitRequestPartition(NamedTuple):
@@ -16,8 +17,9 @@ class TxnOffsetCommitRequestPartition(NamedTuple):
 class TxnOffsetCommitRequestTopic(NamedTuple):
     """A struct of the TxnOffsetCommit request."""
 
-    name: str = ""
+    topic_id: UUID | None = None
     partitions: Sequence[TxnOffsetCommitRequestPartition] = ()
+    name: str = ""
 
 
 class TxnOffsetCommitRequest(NamedTuple):
@@ -27,7 +29,7 @@ class TxnOffsetCommitRequest(NamedTuple):
     group_id: str = ""
     producer_id: int = 0
     producer_epoch: int = 0
-    generation_id: int = -1
+    generation_id_or_member_epoch: int = -1
     member_id: str = ""
     group_instance_id: str | None = None
     topics: Sequence[TxnOffsetCommitRequestTopic] = ()
@@ -43,8 +45,9 @@ class TxnOffsetCommitResponsePartition(NamedTuple):
 class TxnOffsetCommitResponseTopic(NamedTuple):
     """A struct of the TxnOffsetCommit response."""
 
-    name: str = ""
+    topic_id: UUID | None = None
     partitions: Sequence[TxnOffsetCommitResponsePartition] = ()
+    name: str = ""
 
 
 class TxnOffsetCommitResponse(NamedTuple):
@@ -66,16 +69,17 @@ RESPONSE: Final[dict[str, type[Any]]] = {
 }
 
 REQUEST_FIELDS: Final = """
-TxnOffsetCommitRequest 0-5 flexible 3+
+TxnOffsetCommitRequest 0-6 flexible 3+
  transactional_id string
  group_id string
  producer_id int64
  producer_epoch int16
- generation_id int32 3+ = -1
+ generation_id_or_member_epoch int32 3+ = -1
  member_id string 3+ = ""
  group_instance_id string 3+ null 3+ = null
  topics []TxnOffsetCommitRequestTopic
-  name string
+  name string -5
+  topic_id uuid 6+
   partitions []TxnOffsetCommitRequestPartition
    partition_index int32
    committed_offset int64
@@ -83,10 +87,11 @@ TxnOffsetCommitRequest 0-5 flexible 3+
    committed_metadata string null
 """
 RESPONSE_FIELDS: Final = """
-TxnOffsetCommitResponse 0-5 flexible 3+
+TxnOffsetCommitResponse 0-6 flexible 3+
  throttle_time_ms int32
  topics []TxnOffsetCommitResponseTopic
-  name string
+  name string -5
+  topic_id uuid 6+
   partitions []TxnOffsetCommitResponsePartition
    partition_index int32
    error_code int16

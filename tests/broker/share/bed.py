@@ -3,9 +3,10 @@
 from itertools import groupby
 from uuid import UUID
 
+from odradek.broker.replica.partition import Partition
 from odradek.broker.share.acquisition import RECORD_LIMIT, AcquireRequest, ReadBatch
 from odradek.broker.share.in_flight import InFlightState, ShareLimits
-from odradek.broker.share.lock_expiry import LockExpiry
+from odradek.broker.share.release_queue import ReleaseQueue
 from odradek.broker.share.share_partition import SharePartition, SharePartitionServices
 from odradek.coordinator.share.state import PartitionState, SharePartitionKey
 from odradek.protocol.errors import KafkaError
@@ -46,13 +47,6 @@ def replied(response):
     return reply
 
 
-class Source:
-    """The partition, as a share partition uses it."""
-
-    topic = "t"
-    leader_epoch = 3
-
-
 class Bed:
     """One share partition. ``log`` are the (first, last) offsets of the record batches."""
 
@@ -65,6 +59,7 @@ class Bed:
         if state is not None:
             self.persister.state = state
         self.woken = 0
+        self.accepted = 0
         # Slices of long work that are due in the loop's next turn.
         self.turns = []
         self.letters = []
@@ -74,11 +69,16 @@ class Bed:
             limits=lambda _group: self.limits,
             start_offset=lambda *_: replied(start_offset),
             wake=self._wake,
-            expiry=LockExpiry(Slices(now_ms or self.clock.monotonic_ms, self.turns.append)),
+            wake_soon=self._wake,
+            releases=ReleaseQueue(Slices(now_ms or self.clock.monotonic_ms, self.turns.append)),
+            note_accepted=self._note_accepted,
             dead_letters=self,
         )
-        self.share = SharePartition(KEY, Source(), services)
+        self.share = SharePartition(KEY, Partition("t", KEY.partition, KEY.topic_id, 3, None, lambda _: None), services)
         self.share.initialize()
+
+    def _note_accepted(self, _group_id, records):
+        self.accepted += records
 
     def _wake(self, _key):
         self.woken += 1
@@ -95,7 +95,7 @@ class Bed:
 
     def fetch(self, member="m", most=500, *, batch_size=500, mode=0, aborted=(), batches=None):
         """The (first offset, last offset, delivery count) of the records that a member acquires."""
-        if not self.share.make_room():
+        if not self.share.has_room:
             return []
         offset = self.window.next_fetch_offset()
         read = batches or [ReadBatch(first, last, 0, 0) for first, last in self.log if last >= offset]
@@ -104,9 +104,19 @@ class Bed:
 
     def acknowledge(self, *ranges, member="m"):
         """The name of the error that acknowledging (first, last, type...) gets, or None; "waits" while it is being written."""
-        batches = [AcknowledgementBatch(first, last, types) for first, last, *types in ranges]
-        reply = self.share.acknowledge(member, batches)
+        *_, reply = self.acknowledging(*ranges, member=member)
         return name_of(reply)
+
+    def acknowledging(self, *ranges, member="m"):
+        """Acknowledge piece by piece: yields None at each pause, and at last the reply."""
+        batches = [AcknowledgementBatch(first, last, types) for first, last, *types in ranges]
+        yield (yield from self.share.acknowledge(member, batches))
+
+    def release(self, member="m"):
+        """The outcomes of releasing a member's records, piece by piece: None, or the name of an error."""
+        ends = []
+        self.share.release(member, ends.append)
+        return ends
 
     def states(self):
         """The window, as text: the start offset, then its records. Neighbours in one batch that are alike are told as one."""

@@ -44,7 +44,6 @@ def test_an_acknowledgement_with_an_error_changes_nothing():
         ([(0, 4, ACCEPT), (4, 5, ACCEPT)], "INVALID_RECORD_STATE"),
         ([(0, 9, ACCEPT), (20, 29, ACCEPT)], "INVALID_REQUEST"),
         ([(0, 25, ACCEPT)], "INVALID_REQUEST"),
-        ([(0, 9, 9)], "INVALID_REQUEST"),
     ):
         assert bed.acknowledge(*ranges, member="a") == error
         assert {run.state for run in bed.window.runs()} == {RecordState.ACQUIRED}
@@ -136,13 +135,39 @@ def test_a_lock_that_expires_while_its_acknowledgement_fails_releases_the_record
     assert bed.fetch() == [(0, 9, 2)]
 
 
+def test_a_failed_acknowledgement_gives_no_records_back_that_the_log_has_lost_meanwhile():
+    bed = Bed((0, 9), limits=ShareLimits(record_lock_duration_ms=1_000))
+    bed.fetch()
+    bed.persister.holds = True
+    bed.acknowledge((0, 4, ACCEPT))
+    bed.window.log_starts_at(3)
+    bed.clock.advance(1_000)
+    bed.persister.held[0].complete(KafkaError(ErrorCode.NETWORK_EXCEPTION))
+    assert bed.states() == [3, "0-2 ARCHIVED 1", "3-9 AVAILABLE 1"]
+    assert bed.fetch() == [(3, 9, 2)]
+
+
+def test_a_refused_acknowledgement_whose_locks_expire_meanwhile_leaves_no_full_window():
+    limits = ShareLimits(record_lock_duration_ms=1_000, delivery_count_limit=1, partition_max_record_locks=1_000)
+    bed = Bed((0, 999), (1_000, 1_009), limits=limits)
+    bed.fetch()
+    steps = bed.acknowledging((0, 999, *[ACCEPT, RELEASE] * 500))
+    assert next(steps) is None
+    bed.clock.advance(1_000)
+    assert name_of(list(steps)[-1]) == "INVALID_RECORD_STATE"
+    while bed.turns:
+        bed.turns.pop(0)()
+    assert bed.states() == [1_000]
+    assert bed.fetch() == [(1_000, 1_009, 1)]
+
+
 def test_a_member_that_leaves_releases_its_records_only():
     bed = Bed((0, 9), (10, 19), limits=ShareLimits(delivery_count_limit=1))
     bed.fetch("a", most=10)
     bed.fetch("b", most=10)
-    assert name_of(bed.share.release("a")) is None
+    assert bed.release("a") == [None]
     assert bed.states() == [10, "10-19 ACQUIRED 1 b"]
-    assert name_of(bed.share.release("a")) is None
+    assert bed.release("a") == []
     assert len(bed.persister.writes) == 1
 
 
@@ -152,14 +177,14 @@ def test_the_window_follows_the_log():
     bed.fetch("b", most=10)
     bed.acknowledge((0, 1, ACCEPT), (4, 6, ACCEPT), (8, 8, RELEASE), member="a")
     assert bed.window.delivery_complete_count == 3
-    bed.share.log_starts_at(9)
+    bed.window.log_starts_at(9)
     assert (bed.window.start_offset, bed.window.delivery_complete_count) == (9, 0)
     # The member may still acknowledge records that are gone; an expired lock archives them.
     assert bed.acknowledge((2, 3, ACCEPT), member="a") is None
-    bed.share.log_starts_at(12)
+    bed.window.log_starts_at(12)
     bed.clock.advance(bed.limits.record_lock_duration_ms)
     assert bed.states()[-2:] == ["10-11 ARCHIVED 1", "12-19 AVAILABLE 1"]
-    bed.share.log_starts_at(40)
+    bed.window.log_starts_at(40)
     assert bed.window.next_fetch_offset() == 40
     assert bed.fetch() == []
 
@@ -168,14 +193,14 @@ def test_a_window_below_the_log_start_is_forgotten():
     bed = Bed((0, 9))
     bed.fetch()
     bed.acknowledge((0, 4, RELEASE), (5, 9, ACCEPT))
-    bed.share.log_starts_at(10)
+    bed.window.log_starts_at(10)
     assert bed.states() == [10]
 
 
 def test_a_lock_that_expires_below_the_log_start_takes_no_offset_back():
     bed = Bed((0, 9))
     bed.fetch()
-    bed.share.log_starts_at(40)
+    bed.window.log_starts_at(40)
     bed.clock.advance(bed.limits.record_lock_duration_ms)
     assert bed.states() == [40]
     assert bed.window.next_fetch_offset() == 40
@@ -185,15 +210,14 @@ def test_a_full_window_that_records_below_the_log_start_hold_back_wakes_nobody()
     bed = Bed((0, 9), (10, 14), limits=ShareLimits(partition_max_record_locks=10))
     bed.fetch()
     bed.acknowledge((0, 1, RELEASE))
-    bed.share.log_starts_at(5)
+    bed.window.log_starts_at(5)
     bed.fetch()
     bed.acknowledge((5, 6, ACCEPT))
     woken = bed.woken
-    # A fetch that is woken makes room first, so without progress this would not end.
-    assert (bed.share.make_room(), bed.woken) == (False, woken)
+    assert (bed.share.has_room, bed.woken) == (False, woken)
     bed.acknowledge((2, 4, RELEASE))
     bed.clock.advance(bed.limits.record_lock_duration_ms)
-    assert bed.share.make_room()
+    assert bed.share.has_room
 
 
 def test_dead_letters_are_archived_when_they_are_written_or_cannot_be():
@@ -238,6 +262,15 @@ def test_all_records_of_an_expired_lock_are_dead_letters_though_they_are_split_m
     assert bed.states() == [10]
 
 
+def test_a_leader_that_is_fenced_writes_no_dead_letters_of_expired_locks():
+    for code, are_written in ((ErrorCode.FENCED_LEADER_EPOCH, False), (ErrorCode.NETWORK_EXCEPTION, True)):
+        bed = Bed((0, 9), limits=ShareLimits(delivery_count_limit=1, has_dead_letters=True))
+        bed.fetch()
+        bed.persister.error = KafkaError(code)
+        bed.clock.advance(30_000)
+        assert bool(bed.letters) is are_written
+
+
 def test_records_that_were_being_archived_are_dead_letters_again_after_a_load():
     stored = PartitionState(0, 0, 0, 0, (StateBatch(0, 0, 3, 1), StateBatch(1, 1, 3, 5)))
     bed = Bed((0, 9), limits=ShareLimits(has_dead_letters=True), state=stored)
@@ -247,4 +280,4 @@ def test_records_that_were_being_archived_are_dead_letters_again_after_a_load():
 def test_a_state_that_contradicts_itself_is_not_used():
     bed = Bed((0, 9), state=PartitionState(0, 0, 5, 0, (StateBatch(0, 9, 2, 1),)))
     assert (bed.share.state, bed.share.error.code) == (SharePartitionState.FAILED, ErrorCode.UNKNOWN_SERVER_ERROR)
-    assert not bed.share.make_room()
+    assert not bed.share.has_room

@@ -61,7 +61,7 @@ def test_records_at_half_of_their_deliveries_are_given_in_smaller_and_smaller_nu
     for _ in range(5):
         acquired = bed.fetch()
         sizes.append(sum(last - first + 1 for first, last, _ in acquired))
-        assert bed.share.release("m").done
+        assert bed.release() == [None]
     # Deliveries 1 to 3 whole, the fourth in halves, the last one by one.
     assert sizes[:3] == [16, 16, 16]
     assert sizes[3] == 8
@@ -70,16 +70,16 @@ def test_records_at_half_of_their_deliveries_are_given_in_smaller_and_smaller_nu
     while bed.window.batches:
         acquired = bed.fetch()
         assert acquired
-        bed.share.release("m")
+        bed.release()
     assert bed.window.start_offset == 16
 
 
 def test_with_a_limit_of_two_deliveries_no_record_is_throttled():
     bed = Bed((0, 9), limits=ShareLimits(delivery_count_limit=2))
     assert bed.fetch() == [(0, 9, 1)]
-    bed.share.release("m")
+    bed.release()
     assert bed.fetch() == [(0, 9, 2)]
-    bed.share.release("m")
+    bed.release()
     assert bed.states() == [10]
 
 
@@ -96,11 +96,11 @@ def test_a_throttled_batch_is_not_given_together_with_others():
 def test_records_that_compaction_removed_are_archived():
     bed = Bed((0, 9), (10, 19))
     bed.fetch()
-    bed.share.release("m")
+    bed.release()
     # The log has nothing before 5 any more: a read from 0 begins there.
     assert bed.fetch(batches=[ReadBatch(5, 9, 0, 0), ReadBatch(10, 19, 0, 0)]) == [(5, 19, 2)]
-    assert bed.states() == [0, "0-4 ARCHIVED 1", "5-19 ACQUIRED 2 m"]
-    assert bed.window.delivery_complete_count == 5
+    assert bed.states() == [5, "0-4 ARCHIVED 1", "5-19 ACQUIRED 2 m"]
+    assert bed.window.delivery_complete_count == 0
     assert bed.acknowledge((5, 19, ACCEPT)) is None
     assert bed.states() == [20]
 
@@ -126,15 +126,17 @@ def test_a_gap_that_the_log_does_not_fill_holds_nothing_up():
     assert bed.window.start_offset == 13
     # Retention has removed the gap.
     bed = Bed((8, 14), state=stored, limits=limits)
-    bed.share.log_starts_at(7)
+    bed.window.log_starts_at(7)
     assert (bed.window.start_offset, bed.window.next_fetch_offset()) == (7, 7)
 
 
-def test_a_full_window_moves_behind_records_of_aborted_transactions():
+def test_records_of_aborted_transactions_do_not_fill_the_window():
     bed = Bed((0, 4), limits=ShareLimits(partition_max_record_locks=5))
     aborted = [ReadBatch(0, 4, 0, 1, 7, is_transactional=True)]
+    woken = bed.woken
     assert bed.fetch(batches=aborted, aborted=[(7, 0)]) == []
-    assert not bed.window.can_acquire(5)
+    # Other fetches that wait have room, too.
+    assert (bed.states(), bed.woken) == ([5], woken + 1)
     bed.log.append((5, 9))
     assert bed.fetch() == [(5, 9, 1)]
 
@@ -146,16 +148,24 @@ def test_a_response_has_records_even_if_the_log_lost_all_that_are_acquired():
         assert len(slice_of(whole, batches, first, last)) == length
 
 
-def test_the_start_offset_does_not_pass_a_gap():
+def test_the_start_offset_comes_to_a_gap_and_does_not_pass_it():
     stored = PartitionState(2, 1, 0, 5, (StateBatch(0, 4, 2, 1), StateBatch(10, 14, 2, 1), StateBatch(15, 19, 0, 1)))
     bed = Bed((0, 19), state=stored)
     assert bed.window.start_offset == 5
     assert bed.fetch(most=3, mode=RECORD_LIMIT) == [(5, 7, 1)]
     assert bed.acknowledge((5, 7, ACCEPT)) is None
-    assert bed.window.start_offset == 5
+    assert bed.window.start_offset == 8
     assert bed.fetch() == [(8, 9, 1), (15, 19, 2)]
     assert bed.acknowledge((8, 9, ACCEPT)) is None
     assert bed.window.start_offset == 15
+
+
+def test_nothing_below_the_start_offset_is_acquired_anew_if_the_log_begins_within_a_batch():
+    bed = Bed((0, 4))
+    assert bed.fetch() == [(0, 4, 1)]
+    bed.window.log_starts_at(8)
+    assert bed.fetch(batches=[ReadBatch(5, 11, 0, 0)], most=2, mode=RECORD_LIMIT) == [(8, 9, 1)]
+    assert bed.fetch(batches=[ReadBatch(5, 11, 0, 0)]) == [(10, 11, 1)]
 
 
 @pytest.mark.parametrize("is_split", [False, True])
@@ -171,10 +181,10 @@ def test_records_of_aborted_transactions_are_archived_and_not_told(is_split):
     if is_split:
         bed.fetch()
         bed.acknowledge((15, 15, RELEASE))
-        bed.share.release("m")
+        bed.release()
     told = bed.fetch(batches=batches, aborted=[(1, 0)])
     assert [(first, last) for first, last, _ in told] == [(5, 15)] if not is_split else [(5, 14), (15, 15)]
-    assert bed.window.delivery_complete_count == 5
+    assert (bed.window.start_offset, bed.window.delivery_complete_count) == (5, 0)
     # The client acknowledges the marker as a gap.
     assert bed.acknowledge((5, 9, ACCEPT), (10, 10, GAP), (11, 15, ACCEPT)) is None
     assert bed.states() == [16]

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 from confluent_kafka import Producer
 from confluent_kafka.admin import AdminClient, AlterConfigOpType, ConfigEntry, ConfigResource, NewTopic
 
-from benchmarks import kafka_jars
 from odradek.protocol.api_keys import ApiKey
 from tests.broker_process import command_environment
 from tests.campaigns.kafka_tools import java_program
@@ -44,7 +43,7 @@ SETTINGS = {
 def program(make: str, scratch: Path) -> list[str]:
     """The first words of a member's command line. Raises MissingTool where it cannot be had."""
     if make == "java":
-        return java_program.compiled(MEMBERS / "ShareMember.java", scratch, libraries=kafka_jars.cached("4.4.0"))
+        return java_program.compiled(MEMBERS / "ShareMember.java", scratch)
     if make == "franz-go":
         return go_program.built(MEMBERS / "share_member.go", scratch)
     return [sys.executable, "-m", "tests.clients.shares.share_member"]

@@ -8,7 +8,8 @@ from tests.cli.local_cluster.cluster_process import ClusterProcess
 from tests.clients.shares.share_group import SETTINGS
 from tests.clients.shares.test_share_groups import TOGETHER
 
-pytestmark = [pytest.mark.xdist_group("three brokers"), pytest.mark.timeout(180)]
+# Clients are compiled here, too, if no other test has done it.
+pytestmark = [pytest.mark.xdist_group("three brokers"), pytest.mark.timeout(400)]
 
 CLUSTER_SETTINGS = SETTINGS | {"broker.session.timeout.ms": 2_000, "broker.heartbeat.interval.ms": 500}
 BROKERS = (1, 2, 3)

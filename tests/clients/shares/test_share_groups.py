@@ -12,7 +12,8 @@ TOGETHER = (
     pytest.param(("librdkafka", "librdkafka"), id="librdkafka"),
     pytest.param(("librdkafka", "java", "franz-go"), id="all", marks=pytest.mark.further),
 )
-pytestmark = pytest.mark.timeout(120)
+# The first test of a client compiles it, franz-go for minutes where no other test has compiled it yet.
+pytestmark = pytest.mark.timeout(400)
 
 
 @pytest.mark.parametrize("make", MAKES)

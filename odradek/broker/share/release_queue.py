@@ -1,7 +1,7 @@
-"""Lets acquisition locks expire in slices, so that no client waits for thousands of them.
+"""Releases acquired records in slices, so that no client waits for thousands of them: of expired locks, of members that left.
 
-The locks of all share partitions expire one after the other. Each partition could have work of its own in ``Slices``, but short
-works are all done in one turn of the loop, and a hundred of them would stop it.
+The share partitions release one after the other. Each could have work of its own in ``Slices``, but short works are all done in
+one turn of the loop, and a hundred of them would stop it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from odradek.timing.slices import Slices
 
 
-class LockExpiry:
-    """The expiries that are due, in the order of their arrival. Loop thread only."""
+class ReleaseQueue:
+    """The releases that are due, in the order of their arrival. Loop thread only."""
 
     __slots__ = ("_due", "_slices")
 
@@ -33,10 +33,12 @@ class LockExpiry:
             self._slices.run(self._run())
 
     def _run(self) -> Generator[None, None, None]:
-        while self._due:
+        while True:
             try:
                 yield from self._due[0]
-            except Exception as error:  # noqa: BLE001  the locks of other share partitions still expire
-                log.error("cannot let acquisition locks expire", error)
+            except Exception as error:  # noqa: BLE001  other share partitions still release their records
+                log.error("cannot release acquired records", error)
             self._due.popleft()
+            if not self._due:
+                return
             yield

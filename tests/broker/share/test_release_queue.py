@@ -1,8 +1,10 @@
-"""Thousands of acquisition locks: they expire in slices, and earlier ones are not looked at again."""
+"""Thousands of acquired records: they are released and acknowledged in slices; earlier locks are not looked at again."""
 
 from odradek.broker.share.in_flight import RecordState, ShareLimits
+from odradek.broker.share.release_queue import ReleaseQueue
 from odradek.protocol.errors import ErrorCode, KafkaError
-from tests.broker.share.bed import ACCEPT, RELEASE, RENEW, Bed
+from odradek.timing.slices import Slices
+from tests.broker.share.bed import ACCEPT, RELEASE, RENEW, Bed, name_of
 
 LIMITS = ShareLimits(record_lock_duration_ms=1_000, partition_max_record_locks=10_000)
 
@@ -31,11 +33,77 @@ def test_locks_expire_in_slices_and_records_stay_locked_until_their_slice():
     while bed.turns:
         bed.turns.pop(0)()
         released.append(states_of(bed).count(RecordState.AVAILABLE))
-    assert released == [500, 1_000, 1_500, 2_000, 2_000]
+    assert released == [500, 1_000, 1_500, 2_000]
     # Neighbours are written as one batch, in a write a piece.
     assert bed.persister.writes[0][2] == [(0, 249, 0, 1)]
     assert len(bed.persister.writes) == 8
     assert bed.fetch(most=5, batch_size=1)[0] == (0, 0, 2)
+
+
+def test_a_member_that_leaves_releases_in_slices_but_not_what_it_acquires_again_meanwhile():
+    passed_ms = iter(range(10**6))
+    bed = full_bed(2_000, 2_000, now_ms=lambda: next(passed_ms) * 3)
+    ends = bed.release()
+    assert (len(ends), states_of(bed).count(RecordState.AVAILABLE)) == (2, 500)
+    # The member comes back. Its new records are its own, whether it held them before or not.
+    bed.persister.error = KafkaError(ErrorCode.NETWORK_EXCEPTION)
+    bed.acknowledge((600, 600, RENEW))
+    bed.persister.error = None
+    bed.log = [(offset, offset) for offset in range(2_000)]
+    assert bed.fetch(most=2, batch_size=1) == [(0, 0, 2), (1, 1, 2)]
+    while bed.turns:
+        bed.turns.pop(0)()
+    assert ends == [None] * 8
+    held = [run.first_offset for run in bed.window.runs() if run.state == RecordState.ACQUIRED]
+    assert held == [0, 1, 600]
+
+
+def test_an_acknowledgement_pauses_and_is_undone_if_a_lock_expires_meanwhile():
+    bed = Bed((0, 1_999), limits=LIMITS)
+    bed.fetch(most=2_000)
+    alternating = (0, 1_999, *[ACCEPT, RELEASE] * 1_000)
+    work = bed.acknowledging(alternating)
+    assert [next(work), next(work)] == [None, None]
+    assert (len(states_of(bed)), bed.fetch("other")) == (501, [])
+    bed.clock.advance(1_000)
+    *_, reply = work
+    assert name_of(reply) == "INVALID_RECORD_STATE"
+    assert set(states_of(bed)) == {RecordState.AVAILABLE}
+    assert (bed.accepted, bed.window.delivery_complete_count) == (0, 0)
+
+    assert sum(last - first + 1 for first, last, _ in bed.fetch(most=2_000)) == 2_000
+    bed.persister.writes.clear()
+    bed.persister.holds = True
+    work = bed.acknowledging(alternating)
+    *pauses, reply = work
+    assert pauses == [None] * 16
+    for held in bed.persister.held[1:]:
+        held.complete(None)
+    assert name_of(reply) == "waits"
+    # The piece that cannot be written is undone, and the member is told.
+    bed.persister.held[0].complete(KafkaError(ErrorCode.NOT_COORDINATOR))
+    assert name_of(reply) == "COORDINATOR_NOT_AVAILABLE"
+    assert [len(batches) for _, _, batches in bed.persister.writes] == [250] * 8
+    assert set(states_of(bed)[:250]) == {RecordState.ACQUIRED}
+    assert states_of(bed)[250:] == [RecordState.ACKNOWLEDGED, RecordState.AVAILABLE] * 875
+
+
+def test_each_work_runs_once_even_if_it_is_added_when_the_last_one_has_ended():
+    passed_ms = iter(range(10**6))
+    turns, done = [], []
+    queue = ReleaseQueue(Slices(lambda: next(passed_ms) * 6, turns.append))
+
+    def work(name):
+        yield
+        done.append(name)
+
+    for name in range(20):
+        queue.add(work(name))
+        if turns:
+            turns.pop(0)()
+    while turns:
+        turns.pop(0)()
+    assert done == list(range(20))
 
 
 def test_an_expiry_that_is_under_way_ends_with_its_share_partition():
