@@ -36,9 +36,9 @@ class GroupBed(OffsetsBed):
             group_id=group_id,
             producer_id=producer,
             producer_epoch=0,
-            topics=[IN_TRANSACTION.TxnOffsetCommitRequestTopic(name="t", partitions=asked)],
         )
-        self.write(lambda shard: commit_offsets_in_transaction(shard.offsets, request), Answer().reply)
+        topics = [(None, asked, "t")]
+        self.write(lambda shard: commit_offsets_in_transaction(shard.offsets, request, topics, 6), Answer().reply)
 
     def end_transaction(self, producer, commit):
         self.write(lambda _: end_transaction(EndTxnMarker(producer, 0, 3, commit)), Answer().reply)

@@ -13,6 +13,7 @@ from odradek.protocol.errors import KafkaError
 if TYPE_CHECKING:
     from odradek.broker.coordination.group_shards import GroupShards
     from odradek.broker.coordination.services import CoordinatorServices
+    from odradek.broker.coordination.streams_internal_topics import StreamsInternalTopics
     from odradek.controller.metadata.delta import MetadataDelta
     from odradek.controller.metadata.image import MetadataImage
     from odradek.coordinator.group.group_shard import GroupShard  # noqa: F401  the type of its shards
@@ -43,6 +44,17 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
         )
         super().__init__(services, about)
         self._made: GroupShards | None = None
+        self._internal_topics: StreamsInternalTopics | None = None
+
+    @property
+    def streams_internal_topics(self) -> StreamsInternalTopics:
+        """Return the creator of the internal topics of streams groups, made at the first call."""
+        if self._internal_topics is None:
+            from odradek.broker.coordination.streams_internal_topics import StreamsInternalTopics
+
+            services = self._services
+            self._internal_topics = StreamsInternalTopics(services.controller, services.timer, services.call_soon)
+        return self._internal_topics
 
     def write_marker(self, partition: int, marker: EndTxnMarker) -> Reply[KafkaError | None] | None:
         """End a transaction on a partition of ``__consumer_offsets``. Its pending offsets are committed or dropped.
@@ -75,7 +87,7 @@ class GroupCoordinator(CoordinatorHost["GroupShard"]):
             self._write_to_all("drop deleted topics of share groups", lambda shard: shard.drop_share_topics(topic_ids))
 
     def _note_topics(self, delta: MetadataDelta) -> None:
-        """Have consumer and share groups look at changed topics again. A shard that is not loaded yet will look when it is."""
+        """Have groups look at changed topics again. A shard that is not loaded yet will look when it is."""
         names = [each.topic.name for each in delta.topics.values()] + [topic.name for topic in delta.deleted_topics]
         has_new = any(each.is_new for each in delta.topics.values())
         for partition in self.runtime.partitions():

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 from uuid import UUID
 
 from odradek.broker.coordination.group_topics import ImageTopics
 from odradek.common.config.checks import third_party_assignors
+from odradek.common.config.definitions import parse_list
 from odradek.common.config.dynamic import ResourceType
 from odradek.common.logging import log
 from odradek.coordinator.group.assignor.builtin import ASSIGNORS
@@ -18,6 +20,7 @@ from odradek.coordinator.group.offset_commit import end_transaction
 from odradek.coordinator.group.offset_deletion import delete_offsets_of_topics
 from odradek.coordinator.group.offsets import OffsetConfig
 from odradek.coordinator.group.share.groups import ShareGroupConfig, ShareGroupServices
+from odradek.coordinator.group.streams.groups import StreamsGroupConfig, StreamsGroupServices
 from odradek.coordinator.runtime.result import decode_group_record
 from odradek.protocol.texts import new_uuid_text
 
@@ -48,12 +51,14 @@ class GroupShards:
         # For groups with overrides. The name "" has the config of all others.
         self._consumer_configs: dict[str, ConsumerGroupConfig] = {}
         self._share_configs: dict[str, ShareGroupConfig] = {}
+        self._streams_configs: dict[str, StreamsGroupConfig] = {}
 
     def forget_configs(self) -> None:
         """Read the configs again when they are next needed: they have changed."""
         self._group_configs = None
         self._consumer_configs.clear()
         self._share_configs.clear()
+        self._streams_configs.clear()
 
     def make(self, context: ShardContext) -> GroupShard:
         """Create an empty shard."""
@@ -70,6 +75,7 @@ class GroupShards:
             ),
             consumer_services=self._consumer_services,
             share_services=lambda: ShareGroupServices(topics=ImageTopics(self._services), config_of=self._share_config_of),
+            streams_services=lambda: StreamsGroupServices(topics=ImageTopics(self._services), config_of=self._streams_config_of),
         )
 
     def _consumer_services(self) -> ConsumerGroupServices:
@@ -101,14 +107,11 @@ class GroupShards:
 
     def _read_consumer_config(self, overrides: Mapping[str, str]) -> ConsumerGroupConfig:
         config = self._services.config
-
-        def own(name: str, default: int) -> int:
-            return int(overrides.get(name, default))
-
+        own = partial(config.of_group, overrides)
         return ConsumerGroupConfig(
-            session_timeout_ms=own("consumer.session.timeout.ms", config["group.consumer.session.timeout.ms"]),
-            heartbeat_interval_ms=own("consumer.heartbeat.interval.ms", config["group.consumer.heartbeat.interval.ms"]),
-            assignment_interval_ms=own("consumer.assignment.interval.ms", config["group.consumer.assignment.interval.ms"]),
+            session_timeout_ms=own("consumer.session.timeout.ms"),
+            heartbeat_interval_ms=own("consumer.heartbeat.interval.ms"),
+            assignment_interval_ms=own("consumer.assignment.interval.ms"),
             regex_refresh_interval_ms=config["group.consumer.regex.refresh.interval.ms"],
             max_size=config["group.consumer.max.size"],
             migration_policy=MigrationPolicy(config["group.consumer.migration.policy"].lower()),
@@ -119,16 +122,35 @@ class GroupShards:
 
     def _read_share_config(self, overrides: Mapping[str, str]) -> ShareGroupConfig:
         config = self._services.config
-
-        def own(name: str) -> int:
-            return int(overrides.get(name, config[f"group.{name}"]))
-
+        own = partial(config.of_group, overrides)
         return ShareGroupConfig(
             session_timeout_ms=own("share.session.timeout.ms"),
             heartbeat_interval_ms=own("share.heartbeat.interval.ms"),
             assignment_interval_ms=own("share.assignment.interval.ms"),
             initialize_retry_interval_ms=config["group.share.initialize.retry.interval.ms"],
             max_size=config["group.share.max.size"],
+        )
+
+    def _streams_config_of(self, group_id: str) -> StreamsGroupConfig:
+        return self._config_of(self._streams_configs, self._read_streams_config, group_id)
+
+    def _read_streams_config(self, overrides: Mapping[str, str]) -> StreamsGroupConfig:
+        config = self._services.config
+        own = partial(config.of_group, overrides)
+        tags = overrides.get("streams.rack.aware.assignment.tags")
+        return StreamsGroupConfig(
+            session_timeout_ms=own("streams.session.timeout.ms"),
+            heartbeat_interval_ms=own("streams.heartbeat.interval.ms"),
+            assignment_interval_ms=own("streams.assignment.interval.ms"),
+            initial_rebalance_delay_ms=own("streams.initial.rebalance.delay.ms"),
+            num_standby_replicas=own("streams.num.standby.replicas"),
+            rack_aware_assignment_tags=tuple(
+                config["group.streams.rack.aware.assignment.tags"] if tags is None else parse_list(tags)
+            ),
+            task_offset_interval_ms=own("streams.task.offset.interval.ms"),
+            acceptable_recovery_lag=own("streams.acceptable.recovery.lag"),
+            assignor_name=overrides.get("streams.assignor.name"),
+            max_size=config["group.streams.max.size"],
         )
 
     def _group_config(self) -> GroupConfig:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from odradek.broker.coordination.group_coordinator import GroupCoordinator
+    from odradek.broker.share.share_persister import SharePersister
     from odradek.coordinator.group.consumer.member import Partitions
     from odradek.coordinator.group.share.offsets import OffsetDeletion
     from odradek.coordinator.group.share.state_partitions import SharePartitionStates
@@ -29,19 +30,6 @@ if TYPE_CHECKING:
 Errors: TypeAlias = "dict[tuple[UUID, int], KafkaError]"
 
 
-class ShareStates(Protocol):
-    """The share coordinators of the cluster, as the group coordinator uses them. Kafka's Persister."""
-
-    def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int) -> Reply[KafkaError | None]:
-        """Begin the state of a share partition."""
-
-    def delete(self, key: SharePartitionKey) -> Reply[KafkaError | None]:
-        """Drop the state of a share partition. A missing state is no error."""
-
-    def read_summary(self, key: SharePartitionKey, leader_epoch: int) -> Reply[StateSummary | KafkaError]:
-        """Read the state of a share partition, without its batches."""
-
-
 class PartitionEnds(Protocol):
     """The ends of partitions on other brokers."""
 
@@ -49,7 +37,7 @@ class PartitionEnds(Protocol):
         """Return the offset of the next committed record."""
 
 
-def initialize(states: ShareStates, group_id: str, asked: SharePartitionStates) -> Generator[Reply[Any], Any, Errors]:
+def initialize(states: SharePersister, group_id: str, asked: SharePartitionStates) -> Generator[Reply[Any], Any, Errors]:
     """Have the states initialized. Return the partitions that failed."""
     replies = {
         (topic_id, index): states.initialize(SharePartitionKey(group_id, topic_id, index), asked.state_epoch, offset)
@@ -59,7 +47,7 @@ def initialize(states: ShareStates, group_id: str, asked: SharePartitionStates) 
     return (yield from _errors(replies))
 
 
-def delete(states: ShareStates, group_id: str, partitions: Partitions) -> Generator[Reply[Any], Any, Errors]:
+def delete(states: SharePersister, group_id: str, partitions: Partitions) -> Generator[Reply[Any], Any, Errors]:
     """Have the states deleted. Return the partitions that failed."""
     replies = {
         (topic_id, index): states.delete(SharePartitionKey(group_id, topic_id, index))
@@ -79,7 +67,7 @@ def _errors(replies: Mapping[tuple[UUID, int], Reply[KafkaError | None]]) -> Gen
 
 
 def initialize_for_members(
-    groups: GroupCoordinator, states: ShareStates, group_id: str, asked: SharePartitionStates
+    groups: GroupCoordinator, states: SharePersister, group_id: str, asked: SharePartitionStates
 ) -> Generator[Reply[Any], Any, None]:
     """Have the states initialized that a heartbeat asked for, and note the outcome in the group.
 
@@ -107,14 +95,14 @@ def initialize_for_members(
         log.warn("cannot note initialized share partitions", group=group_id, error=outcome.code.name, reason=outcome.reason)
 
 
-def delete_states(states: ShareStates, group_id: str, partitions: Partitions) -> Generator[Reply[Any], Any, KafkaError | None]:
+def delete_states(states: SharePersister, group_id: str, partitions: Partitions) -> Generator[Reply[Any], Any, KafkaError | None]:
     """Delete the states of a group that is about to be deleted. Return an error, if any."""
     failed = yield from delete(states, group_id, partitions)
     return next(iter(failed.values()), None)
 
 
 def delete_offsets(
-    groups: GroupCoordinator, states: ShareStates, request: DeleteShareGroupOffsetsRequest
+    groups: GroupCoordinator, states: SharePersister, request: DeleteShareGroupOffsetsRequest
 ) -> Generator[Reply[Any], Any, tuple[OffsetDeletion, Mapping[UUID, KafkaError]] | KafkaError]:
     """Delete the states of topics. Return the decision, and the topics that failed; or the error of the whole request."""
     group_id = request.group_id
@@ -134,7 +122,7 @@ Summary: TypeAlias = "tuple[StateSummary | KafkaError, int | KafkaError | None]"
 
 
 def summaries(
-    states: ShareStates,
+    states: SharePersister,
     group_id: str,
     partitions: Mapping[UUID, Sequence[int]],
     end_offset_of: Callable[[UUID, int], Reply[int | KafkaError]],

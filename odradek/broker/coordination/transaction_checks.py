@@ -176,11 +176,13 @@ def _verification(partition: Partition, records: Buffer | None, adds: bool, now_
         return None
     try:
         producers = log.producers
-        if not producers.needs_verification(header):
+        producer_id, epoch = header.producer_id, header.producer_epoch
+        if not producers.needs_verification(producer_id, epoch):
             return None
     except KafkaError as error:
         return BatchVerification(header, None, error.code)
-    return BatchVerification(header, producers.begin_verification(header, adds, now_ms), None)
+    verification = producers.begin_verification(producer_id, epoch, header.base_sequence, adds, now_ms)
+    return BatchVerification(header, verification, None)
 
 
 class UncheckedTransactions(TransactionChecks):

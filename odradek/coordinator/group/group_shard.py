@@ -1,8 +1,8 @@
 """The groups of one partition of ``__consumer_offsets``: hosted by the runtime, called by the handlers.
 
 Consists of the registry of groups by id (``groups``), the classic protocol (``classic``), the consumer protocol (``consumer``),
-share groups (``share``), and the committed offsets (``offsets``). The parts for consumer and share groups are made with their
-first record or request.
+share and streams groups (``share``, ``streams``), and the committed offsets (``offsets``). The parts for newer groups are made
+with their first record or request.
 
 A JoinGroup or SyncGroup may be held. A later result then answers its ``reply``.
 """
@@ -34,6 +34,10 @@ from odradek.coordinator.group.share import heartbeat as share_heartbeats
 from odradek.coordinator.group.share.describe import describe_share_group
 from odradek.coordinator.group.share.groups import ShareGroups, ShareGroupServices
 from odradek.coordinator.group.share.offsets import begin_deletion
+from odradek.coordinator.group.streams import heartbeat as streams_heartbeats
+from odradek.coordinator.group.streams import leave as streams_leaves
+from odradek.coordinator.group.streams.describe import describe_streams_group
+from odradek.coordinator.group.streams.groups import StreamsGroups, StreamsGroupServices
 from odradek.coordinator.runtime.ports import WriteOrder
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.coordinator_records import (
@@ -43,6 +47,7 @@ from odradek.protocol.coordinator_records import (
     ShareGroupKey,
     ShareSnapshotKey,
     ShareUpdateKey,
+    StreamsGroupKey,
     TransactionLogKey,
 )
 from odradek.protocol.errors import ErrorCode
@@ -59,9 +64,10 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.consumer.member import Partitions
     from odradek.coordinator.group.offsets import OffsetConfig
     from odradek.coordinator.group.share.heartbeat import HeartbeatOutcome
+    from odradek.coordinator.group.streams.leave import HeartbeatOutcome as StreamsHeartbeatOutcome
     from odradek.coordinator.runtime.environment import ShardContext
     from odradek.coordinator.runtime.result import CoordinatorRecord, EndTxnMarker
-    from odradek.protocol.coordinator_records import ConsumerGroupValue, GroupMetadataValue, ShareGroupValue
+    from odradek.protocol.coordinator_records import ConsumerGroupValue, GroupMetadataValue, ShareGroupValue, StreamsGroupValue
     from odradek.protocol.message_types.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
     from odradek.protocol.message_types.consumer_group_heartbeat import (
         ConsumerGroupHeartbeatRequest,
@@ -74,6 +80,8 @@ if TYPE_CHECKING:
     from odradek.protocol.message_types.list_groups import ListedGroup
     from odradek.protocol.message_types.share_group_describe import DescribedGroup as DescribedShareGroup
     from odradek.protocol.message_types.share_group_heartbeat import ShareGroupHeartbeatRequest
+    from odradek.protocol.message_types.streams_group_describe import DescribedGroup as DescribedStreamsGroup
+    from odradek.protocol.message_types.streams_group_heartbeat import StreamsGroupHeartbeatRequest
     from odradek.protocol.message_types.sync_group import SyncGroupRequest, SyncGroupResponse
     from odradek.timing.reply import Reply
 
@@ -89,6 +97,8 @@ class GroupShard:
         "_services",
         "_share",
         "_share_services",
+        "_streams",
+        "_streams_services",
         "classic",
         "groups",
         "offsets",
@@ -106,6 +116,7 @@ class GroupShard:
         offset_config: OffsetConfig,
         consumer_services: Callable[[], ConsumerGroupServices] | None = None,
         share_services: Callable[[], ShareGroupServices] = ShareGroupServices,
+        streams_services: Callable[[], StreamsGroupServices] = StreamsGroupServices,
     ) -> None:
         self.groups = GroupRegistry(context.snapshots)
         self.classic = ClassicGroups(
@@ -124,6 +135,8 @@ class GroupShard:
         self._services: Final = consumer_services
         self._share: ShareGroups | None = None
         self._share_services: Final = share_services
+        self._streams: StreamsGroups | None = None
+        self._streams_services: Final = streams_services
 
     @property
     def consumer(self) -> ConsumerGroups:
@@ -172,6 +185,29 @@ class GroupShard:
         )
         return groups
 
+    @property
+    def streams(self) -> StreamsGroups:
+        """Return the streams groups, made on first use."""
+        return self._streams or self._make_streams()
+
+    @property
+    def streams_if_made(self) -> StreamsGroups | None:
+        """Return the streams groups, or None before their first use."""
+        return self._streams
+
+    def _make_streams(self) -> StreamsGroups:
+        context = self._context
+        groups = self._streams = StreamsGroups(
+            self.groups,
+            self._streams_services(),
+            timers=context,
+            reports=self._reports,
+            make_sessions=lambda groups: MemberSessions(
+                "streams-session", context, partial(streams_leaves.expire_session, groups)
+            ),
+        )
+        return groups
+
     def replay(self, record: CoordinatorRecord, offset: int) -> None:
         """Apply one record to the part it belongs to."""
         key, value = record
@@ -189,6 +225,8 @@ class GroupShard:
                 self.classic.replay_offset_of(key.group)
         elif isinstance(key, ShareGroupKey):
             self.share.replay(key, cast("ShareGroupValue | None", value))
+        elif isinstance(key, StreamsGroupKey):
+            self.streams.replay(key, cast("StreamsGroupValue | None", value))
         elif not isinstance(key, OffsetCommitKey | TransactionLogKey | ShareSnapshotKey | ShareUpdateKey):
             self.consumer.replay(key, cast("ConsumerGroupValue | None", value))
 
@@ -215,6 +253,8 @@ class GroupShard:
                 rebalance_downgraded(self.classic, group_id)
         if self._share is not None:
             share_heartbeats.begin_sessions(self._share)
+        if self._streams is not None:
+            streams_leaves.begin_sessions(self._streams)
         schedule_expiry(self.offsets)
 
     def on_unloaded(self) -> Iterable[tuple[Reply[Any], object]]:
@@ -280,6 +320,16 @@ class GroupShard:
         """Return the DescribedGroup of ShareGroupDescribe, in a generator that pauses after each member."""
         return describe_share_group(self.share, group_id, committed_offset)
 
+    def streams_group_heartbeat(
+        self, context: MemberContext, request: StreamsGroupHeartbeatRequest
+    ) -> CoordinatorResult[StreamsHeartbeatOutcome]:
+        """Handle StreamsGroupHeartbeat."""
+        return streams_heartbeats.heartbeat(self.streams, context, request)
+
+    def describe_streams_group(self, group_id: str, committed_offset: int) -> Generator[None, None, DescribedStreamsGroup]:
+        """Return the DescribedGroup of StreamsGroupDescribe, in a generator that pauses after each member."""
+        return describe_streams_group(self.streams, group_id, committed_offset)
+
     def begin_share_deletion(self, group_id: str) -> CoordinatorResult[Partitions]:
         """Return the share partitions whose state must be deleted before the group is; none for a group of another kind."""
         return CoordinatorResult((), {}) if self._share is None else begin_deletion(self._share, group_id)
@@ -294,6 +344,8 @@ class GroupShard:
             self._consumer.note_topics(changed, has_new=has_new)
         if self._share is not None:
             self._share.note_topics(changed)
+        if self._streams is not None:
+            self._streams.note_topics(changed)
 
     def describe_group(self, group_id: str, version: int, committed_offset: int) -> DescribedGroup:
         """Return the DescribedGroup of DescribeGroups."""

@@ -15,9 +15,10 @@ Source: ``OffsetMetadataManager.commitOffset`` of Apache Kafka. HOT.
 Offsets committed in transactions: TxnOffsetCommit, and the transaction's end. See also ``PendingOffsets`` in ``offsets``.
 
 A transactional commit is validated like an OffsetCommit, with two exceptions: a producer that names no member may commit for
-any group, and members may commit during a rebalance.
+any group, and members may commit during a rebalance. Before version 6, GROUP_ID_NOT_FOUND and STALE_MEMBER_EPOCH are
+ILLEGAL_GENERATION.
 
-Source: ``OffsetMetadataManager.commitTransactionalOffset`` of Apache Kafka; KIP-447.
+Source: ``OffsetMetadataManager.commitTransactionalOffset`` of Apache Kafka; KIP-447, KIP-1319.
 """
 
 from __future__ import annotations
@@ -40,15 +41,13 @@ from odradek.protocol.message_types.offset_commit import (
 )
 from odradek.protocol.message_types.txn_offset_commit import (
     TxnOffsetCommitRequest,
-    TxnOffsetCommitRequestTopic,
+    TxnOffsetCommitRequestPartition,
     TxnOffsetCommitResponse,
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from odradek.coordinator.group.offsets import CommittedOffsets
     from odradek.coordinator.runtime.result import EndTxnMarker
 
@@ -57,6 +56,8 @@ _Partition: Final = OffsetCommitResponsePartition
 
 # A topic's id, the commits of its partitions, and its name: the fields of an OffsetCommitRequestTopic.
 CommitTopic: TypeAlias = tuple[UUID | None, Sequence[OffsetCommitRequestPartition], str]
+# The same of a TxnOffsetCommit.
+TxnCommitTopic: TypeAlias = tuple[UUID | None, Sequence[TxnOffsetCommitRequestPartition], str]
 # Name, id, and the index and error code of each partition.
 _AnsweredTopic: TypeAlias = tuple[str, UUID | None, tuple[tuple[int, ErrorCode], ...]]
 # Each partition of each commit makes named tuples. Bypassing their constructors halves the time.
@@ -155,6 +156,8 @@ _TxnPartition: Final = TxnOffsetCommitResponsePartition
 _new_tuple: Final = tuple.__new__
 _NO_TIME: Final = -1
 _ANY_VERSION: Final = 9
+# The first version of TxnOffsetCommit that is told of missing groups and stale member epochs.
+_FIRST_VERSION_WITH_GROUP_ERRORS: Final = 6
 
 
 def end_transaction(marker: EndTxnMarker) -> CoordinatorResult[None]:
@@ -163,44 +166,44 @@ def end_transaction(marker: EndTxnMarker) -> CoordinatorResult[None]:
 
 
 def commit_offsets_in_transaction(
-    offsets: CommittedOffsets, request: TxnOffsetCommitRequest, topic_id: Callable[[str], UUID | None] | None = None
+    offsets: CommittedOffsets, request: TxnOffsetCommitRequest, topics: Sequence[TxnCommitTopic], version: int
 ) -> CoordinatorResult[TxnOffsetCommitResponse | None]:
-    """Decide on a TxnOffsetCommit. Topics and partitions exist; the transaction has the group's partition.
+    """Decide on a TxnOffsetCommit for ``topics``, whose partitions exist. The transaction has the group's partition.
 
     The response is None if all offsets are accepted. Metadata beyond ``offset.metadata.max.bytes`` is answered
-    OFFSET_METADATA_TOO_LARGE, partition by partition. ``topic_id`` finds the id of a topic. Raises KafkaError for errors of the
-    whole request.
+    OFFSET_METADATA_TOO_LARGE, partition by partition. Raises KafkaError for errors of the whole request.
     """
-    _check_txn_committer(offsets, request, topic_id)
+    _check_txn_committer(offsets, request, topics, version)
     now_ms = offsets.clock.now_ms()
     limit = offsets.config.offset_metadata_max_bytes
     records = []
     group_id = request.group_id
     is_any_too_large = False
-    for topic in request.topics:
-        for partition in topic.partitions:
+    for topic_id, asked, name in topics:
+        for partition in asked:
             metadata = partition.committed_metadata or ""
             if len(metadata) > limit:
                 is_any_too_large = True
                 continue
             # The fastest way to make named tuples.
-            key = _new_tuple(OffsetCommitKey, (group_id, topic.name, partition.partition_index))
+            key = _new_tuple(OffsetCommitKey, (group_id, name, partition.partition_index))
             value = _new_tuple(
                 OffsetCommitValue,
-                (partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms, _NO_TIME, None),
+                (partition.committed_offset, partition.committed_leader_epoch, metadata, now_ms, _NO_TIME, topic_id),
             )
             records.append(_new_tuple(CoordinatorRecord, (key, value)))
     offsets.counters.commits += len(records)
     producer = (request.producer_id, request.producer_epoch) if records else None
-    return CoordinatorResult(records, _too_large(request.topics, limit) if is_any_too_large else None, producer=producer)
+    return CoordinatorResult(records, _too_large(topics, limit) if is_any_too_large else None, producer=producer)
 
 
-def _too_large(topics: Sequence[TxnOffsetCommitRequestTopic], limit: int) -> TxnOffsetCommitResponse:
+def _too_large(topics: Sequence[TxnCommitTopic], limit: int) -> TxnOffsetCommitResponse:
     """Return the response if some metadata has more than ``limit`` characters."""
     return _Response(
         topics=[
             _TxnTopic(
-                name=topic.name,
+                name=name,
+                topic_id=topic_id,
                 partitions=[
                     _TxnPartition(
                         partition_index=each.partition_index,
@@ -208,34 +211,32 @@ def _too_large(topics: Sequence[TxnOffsetCommitRequestTopic], limit: int) -> Txn
                         if len(each.committed_metadata or "") > limit
                         else ErrorCode.NONE,
                     )
-                    for each in topic.partitions
+                    for each in asked
                 ],
             )
-            for topic in topics
+            for topic_id, asked, name in topics
         ]
     )
 
 
 def _check_txn_committer(
-    offsets: CommittedOffsets, request: TxnOffsetCommitRequest, topic_id: Callable[[str], UUID | None] | None
+    offsets: CommittedOffsets, request: TxnOffsetCommitRequest, topics: Iterable[TxnCommitTopic], version: int
 ) -> None:
     """Raise the error that forbids the request to commit, or note that its member is alive."""
+    is_told = version >= _FIRST_VERSION_WITH_GROUP_ERRORS
+    generation = request.generation_id_or_member_epoch
     group = offsets.groups.find(request.group_id)
     if group is None:
-        if request.generation_id >= 0:
-            raise KafkaError(ErrorCode.ILLEGAL_GENERATION, "no such group")
+        if generation >= 0:
+            raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if is_told else ErrorCode.ILLEGAL_GENERATION, "no such group")
         return
     error = group.validate_offset_commit(
-        request.member_id, request.group_instance_id, request.generation_id, is_transactional=True, version=_ANY_VERSION
+        request.member_id, request.group_instance_id, generation, is_transactional=True, version=_ANY_VERSION
     )
     if error is not ErrorCode.NONE:
-        named = (
-            (None if topic_id is None else topic_id(topic.name), each.partition_index)
-            for topic in request.topics
-            for each in topic.partitions
-        )
+        named = ((topic_id, each.partition_index) for topic_id, asked, _ in topics for each in asked)
         is_stale = error is ErrorCode.STALE_MEMBER_EPOCH
-        if not is_stale or not group.permits_late_commit(request.member_id, request.generation_id, named):
-            # TxnOffsetCommit has no code for member epochs.
-            raise KafkaError(ErrorCode.ILLEGAL_GENERATION if is_stale else error, f"{group} refused a transactional commit")
+        if not is_stale or not group.permits_late_commit(request.member_id, generation, named):
+            code = ErrorCode.ILLEGAL_GENERATION if is_stale and not is_told else error
+            raise KafkaError(code, f"{group} refused a transactional commit")
     offsets.groups.note_alive(group, request.member_id)

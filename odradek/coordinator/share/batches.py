@@ -87,19 +87,24 @@ def _cut(batch: StateBatch, start_offset: int) -> StateBatch:
 
 def _merge(batches: list[StateBatch]) -> list[StateBatch]:
     """Sweep over the offsets at which a batch begins or has ended; between two of them, the winner is the same."""
+    merged: list[StateBatch] = []
+    batches.sort()
+    if is_combined(batches):
+        for batch in batches:
+            append_batch(merged, batch)
+        return merged
     events: list[tuple[int, int, tuple[int, int]]] = []
     for first, last, state, count in batches:
         delivery = (count, state)
         events += [(first, 1, delivery), (last + 1, -1, delivery)]
     events.sort()
-    merged: list[StateBatch] = []
     # The deliveries of the batches that cover the offset, and how many batches have each.
     covering: Counter[tuple[int, int]] = Counter()
     begun = -1
     for offset, change, delivery in events:
         if covering and offset > begun:
             count, state = max(covering)
-            _append(merged, StateBatch(begun, offset - 1, state, count))
+            append_batch(merged, StateBatch(begun, offset - 1, state, count))
         covering[delivery] += change
         if not covering[delivery]:
             del covering[delivery]
@@ -107,7 +112,7 @@ def _merge(batches: list[StateBatch]) -> list[StateBatch]:
     return merged
 
 
-def _append(merged: list[StateBatch], batch: StateBatch) -> None:
+def append_batch(merged: list[StateBatch], batch: StateBatch) -> None:
     """Append ``batch``, or extend the last one if both are alike."""
     if merged and merged[-1].last_offset + 1 == batch.first_offset and merged[-1][2:] == batch[2:]:
         merged[-1] = merged[-1]._replace(last_offset=batch.last_offset)

@@ -105,6 +105,7 @@ class Bed:
             offset_config=self.offset_config,
             consumer_services=self._services,
             share_services=self._share_services,
+            streams_services=self._streams_services,
         )
         return self.shard
 
@@ -117,6 +118,10 @@ class Bed:
 
     def _share_services(self):
         """The part of a broker that share groups need."""
+        raise NotImplementedError
+
+    def _streams_services(self):
+        """The part of a broker that streams groups need."""
         raise NotImplementedError
 
     # ------------------------------------------------------------------------------------------------------- the loop

@@ -254,7 +254,14 @@ class TestRefusals:
         join(bed, "a")
         bed.group_config = bed.group_config._replace(max_size=1)
         assert bed.refused("b", 0) == ErrorCode.GROUP_MAX_SIZE_REACHED
+        assert bed.refused("b", 0, instance_id="i") == ErrorCode.GROUP_MAX_SIZE_REACHED
         assert bed.accepted("a", 2) == (2, None)
+
+    def test_a_static_member_that_is_back_finds_room_in_a_full_group(self, bed):
+        join(bed, "a", instance_id="i")
+        bed.beat("a", -2, instance_id="i")
+        bed.group_config = bed.group_config._replace(max_size=1)
+        assert bed.accepted("b", 0, instance_id="i")[0] == 2
 
     def test_a_classic_group_with_members(self, bed):
         bed.add_member("c")

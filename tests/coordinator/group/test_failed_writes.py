@@ -2,6 +2,8 @@
 
 from odradek.protocol.errors import ErrorCode
 from tests.coordinator.group.bed import HEARTBEAT, Answer, Bed
+from tests.coordinator.group.consumer_bed import ConsumerBed
+from tests.coordinator.group.streams_bed import STATELESS, StreamsBed
 
 
 def join_a_new_group_that_cannot_be_written(bed):
@@ -89,3 +91,47 @@ def test_answers_come_in_the_order_of_the_decisions_where_the_high_watermark_mov
 
     bed.turn()
     assert answered == ["first", "second"]
+
+
+def test_a_member_of_a_consumer_group_may_not_keep_what_it_was_to_give_up_before_a_failed_write():
+    bed = ConsumerBed(assignment_interval_ms=0)
+    bed.topic("t", 12)
+    _, everything = bed.accepted("a", 0)
+    bed.accepted("b", 0)
+    bed.accepted("c", 0)
+    _, kept = bed.accepted("a", 2, owned=everything)
+    bed.log.failure = ErrorCode.MESSAGE_TOO_LARGE
+    # It gives up what it was to, is told to give up more in a new epoch, and all of this is lost.
+    bed.beat("a", 2, owned=kept, turn=False)
+    bed.beat("d", 0, turn=False)
+    bed.beat("a", 4, owned=kept)
+    bed.log.failure = None
+    members = bed.shard.consumer.find("g").members
+    for _ in range(6):
+        bed.advance(20_000)
+        for name in ("b", "c"):
+            bed.accepted(name, members[name].member_epoch)
+        if "a" in members:
+            bed.accepted("a", 2, owned=everything)
+    assert sorted(members) == ["b", "c"]
+
+
+def test_a_member_of_a_streams_group_may_not_keep_what_it_was_to_give_up_before_a_failed_write():
+    bed = StreamsBed()
+    bed.topology = STATELESS
+    bed.topic("t", 12)
+    _, everything = bed.granted("a", 0)
+    bed.granted("b", 0)
+    epoch, kept = bed.again("a", owned=everything)
+    bed.granted("c", 0)
+    bed.log.failure = ErrorCode.MESSAGE_TOO_LARGE
+    bed.denied("a", epoch, owned=kept)
+    bed.log.failure = None
+    members = bed.streams_group().members
+    for _ in range(6):
+        bed.advance(20_000)
+        bed.again("b")
+        bed.again("c")
+        if "a" in members:
+            bed.again("a", owned=everything)
+    assert sorted(members) == ["b", "c"]

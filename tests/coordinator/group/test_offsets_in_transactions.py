@@ -31,13 +31,12 @@ class Bed(OffsetsBed):
     def commit_one(self, offset, partition=0, **options):
         return self.ask_to_commit({partition: offset}, topic_id=None, **options)
 
-    def commit_in(self, producer, offset, partition=0, metadata="", **fields):
+    def commit_in(self, producer, offset, partition=0, metadata="", version=6, **fields):
         asked = IN_TRANSACTION.TxnOffsetCommitRequestPartition(partition, offset, committed_metadata=metadata)
-        topic = IN_TRANSACTION.TxnOffsetCommitRequestTopic(name="t", partitions=[asked])
         request = IN_TRANSACTION.TxnOffsetCommitRequest(
-            group_id="g", producer_id=producer[0], producer_epoch=producer[1], topics=[topic], **fields
+            group_id="g", producer_id=producer[0], producer_epoch=producer[1], **fields
         )
-        answer = self.ask(lambda shard: commit_offsets_in_transaction(shard.offsets, request))
+        answer = self.ask(lambda shard: commit_offsets_in_transaction(shard.offsets, request, [(None, [asked], "t")], version))
         if answer is None:
             return ErrorCode.NONE
         return answer if isinstance(answer, ErrorCode) else answer.topics[0].partitions[0].error_code
@@ -148,20 +147,21 @@ def test_metadata_that_is_too_large_is_refused(bed):
     assert bed.log.log_end_offset == 0
 
 
-def test_a_generation_of_a_group_that_is_not_there_is_illegal(bed):
-    assert bed.commit_in(PRODUCER, 5, generation_id=1, member_id="m") == ErrorCode.ILLEGAL_GENERATION
+def test_a_generation_of_a_group_that_is_not_there_is_illegal_to_older_clients(bed):
+    for version, code in ((5, ErrorCode.ILLEGAL_GENERATION), (6, ErrorCode.GROUP_ID_NOT_FOUND)):
+        assert bed.commit_in(PRODUCER, 5, version=version, generation_id_or_member_epoch=1, member_id="m") == code
 
 
 def test_a_member_that_the_group_does_not_have_cannot_commit(bed):
     bed.commit_one(3)
-    assert bed.commit_in(PRODUCER, 5, generation_id=1, member_id="m") == ErrorCode.UNKNOWN_MEMBER_ID
+    assert bed.commit_in(PRODUCER, 5, generation_id_or_member_epoch=1, member_id="m") == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_a_commit_keeps_its_member_alive(bed):
     (member_id,) = bed.consumers("c")
     for offset in range(3):
         bed.advance(9_000)
-        assert bed.commit_in(PRODUCER, offset, generation_id=1, member_id=member_id) == ErrorCode.NONE
+        assert bed.commit_in(PRODUCER, offset, generation_id_or_member_epoch=1, member_id=member_id) == ErrorCode.NONE
     assert bed.group().state == "Stable"
 
 

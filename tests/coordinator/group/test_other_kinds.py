@@ -27,14 +27,15 @@ class Bed(OffsetsBed, ConsumerBed):
     def commit_of_ada(self, **options):
         return self.commit({0: 5}, **{"member_id": "ada", "generation": 2, "topic_id": None, **options})
 
-    def commit_in_transaction(self, member_id, epoch):
+    def commit_in_transaction(self, member_id, epoch, version=6):
         partition = TXN.TxnOffsetCommitRequestPartition(partition_index=0, committed_offset=8)
-        topics = [TXN.TxnOffsetCommitRequestTopic(name="t", partitions=[partition])]
         request = TXN.TxnOffsetCommitRequest(
-            group_id="g", producer_id=1, producer_epoch=0, member_id=member_id, generation_id=epoch, topics=topics
+            group_id="g", producer_id=1, producer_epoch=0, member_id=member_id, generation_id_or_member_epoch=epoch
         )
         answer = Answer()
-        self.write(lambda shard: commit_offsets_in_transaction(shard.offsets, request), answer.reply)
+        self.write(
+            lambda shard: commit_offsets_in_transaction(shard.offsets, request, [(None, [partition], "t")], version), answer.reply
+        )
         return answer.response.code if isinstance(answer.response, KafkaError) else ErrorCode.NONE
 
     def listed(self):
@@ -48,7 +49,8 @@ def bed():
 
 
 def test_commits_in_transactions_are_validated_by_the_group(bed):
-    assert bed.commit_in_transaction("ada", 1) == ErrorCode.ILLEGAL_GENERATION
+    assert bed.commit_in_transaction("ada", 1, version=5) == ErrorCode.ILLEGAL_GENERATION
+    assert bed.commit_in_transaction("ada", 1) == ErrorCode.STALE_MEMBER_EPOCH
     assert bed.commit_in_transaction("eve", 2) == ErrorCode.UNKNOWN_MEMBER_ID
     assert bed.commit_in_transaction("ada", 2) == ErrorCode.NONE
 

@@ -98,6 +98,13 @@ def test_a_group_goes_on_when_its_assignor_does(bed):
     assert bed.accepted("a", 0, server_assignor="broken") == (2, {"t": [0, 1, 2, 3]})
 
 
+def test_members_that_come_to_prefer_another_assignor_are_assigned_anew(bed):
+    bed.failure = None
+    assert bed.accepted("a", 0)[0] == 2
+    assert bed.accepted("a", 2, server_assignor="broken")[0] == 3
+    assert bed.accepted("a", 3, server_assignor="broken") == (3, None)
+
+
 def test_a_topic_that_changes_while_the_assignor_fails_is_assigned_afterwards(bed):
     bed.failure = None
     bed.accepted("a", 0, server_assignor="broken")

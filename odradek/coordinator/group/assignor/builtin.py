@@ -38,7 +38,7 @@ all topics until a whole round moves nothing, 16 times at most. If subscriptions
 another, and the result is only nearly balanced. If the subscribers of each topic subscribe to the same topics, it is balanced.
 
 Sources for ``uniform``: ``UniformAssignor``, ``UniformHomogeneousAssignmentBuilder`` and
-``UniformHeterogeneousAssignmentBuilder`` of Kafka 4.3.
+``UniformHeterogeneousAssignmentBuilder`` of Kafka 4.4.
 
 ``range``: each subscriber of a topic gets a range of its partitions, in the same order of members in every topic.
 
@@ -51,7 +51,7 @@ Sources for ``uniform``: ``UniformAssignor``, ``UniformHomogeneousAssignmentBuil
 
 A member's previous partitions do not count. An absent static member keeps its partitions, as it keeps its place.
 
-Source for ``range``: ``RangeAssignor`` of Apache Kafka 4.3.
+Source for ``range``: ``RangeAssignor`` of Apache Kafka 4.4.
 """
 
 from __future__ import annotations

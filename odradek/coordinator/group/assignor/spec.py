@@ -3,7 +3,7 @@
 The wrapper sorts the input by ids, makes it read-only, and checks the output. Kafka stores any assignment. If it gave one
 partition to two members, one of them would wait for it forever.
 
-Source: ``GroupSpec``, ``MemberSubscription`` and ``GroupAssignment`` of Apache Kafka 4.3.
+Source: ``GroupSpec``, ``MemberSubscription`` and ``GroupAssignment`` of Apache Kafka 4.4.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence

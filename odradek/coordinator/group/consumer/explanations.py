@@ -132,7 +132,7 @@ def _sizes(group: GroupSpec, owners: Mapping[tuple[UUID, int], str]) -> dict[str
 
 
 # The most changes, or moves, named in one line. All of them are counted.
-_NAMED: Final = 20
+MOST_NAMED: Final = 20
 _NO_EPOCH: Final = 0
 
 
@@ -183,7 +183,7 @@ class Explanations:
         self.counters.raised += 1
         changes = self._notes(group_id).changes
         # Without heartbeats no target is computed, while topics may change again and again. So limit the notes.
-        changes += [each for each in why if each not in changes][: _NAMED + 1 - len(changes)]
+        changes += [each for each in why if each not in changes][: MOST_NAMED + 1 - len(changes)]
 
     def note_departed(self, group_id: str, member: ConsumerMember, target: Partitions | None) -> None:
         """Note that a member is removed, with its target, and gives up its partitions."""
@@ -218,9 +218,9 @@ class Explanations:
             epoch=epoch,
             assignor=assignor,
             members=len(spec.members),
-            why=_first(notes.changes),
+            why=first_named(notes.changes),
             moved=len(found),
-            moves=_first([self._move(move) for move in found[: _NAMED + 1]], len(found)),
+            moves=first_named([self._move(move) for move in found[: MOST_NAMED + 1]], len(found)),
         )
         now_ms = self._clock.monotonic_ms()
         fresh = self._groups[group_id] = _Notes()
@@ -272,7 +272,7 @@ class Explanations:
         return f"{topic}-{move.partition} from {move.source or 'nobody'} to {move.target or 'nobody'}: {move.reason.value}"
 
 
-def _first(texts: list[str], count: int | None = None) -> list[str]:
-    """Return the first ``_NAMED`` texts, and how many more there are."""
-    hidden = (len(texts) if count is None else count) - _NAMED
-    return texts if hidden <= 0 else [*texts[:_NAMED], f"and {hidden} more"]
+def first_named(texts: list[str], count: int | None = None) -> list[str]:
+    """Return the first ``MOST_NAMED`` texts, and how many more there are."""
+    hidden = (len(texts) if count is None else count) - MOST_NAMED
+    return texts if hidden <= 0 else [*texts[:MOST_NAMED], f"and {hidden} more"]

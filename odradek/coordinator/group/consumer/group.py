@@ -9,7 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
-from odradek.coordinator.group.consumer.member import NOTHING, ConsumerGroupState, ConsumerMember, group_tombstones
+from odradek.coordinator.group.consumer.member import (
+    NOTHING,
+    ConsumerGroupState,
+    ConsumerMember,
+    Partitions,
+    group_tombstones,
+)
 from odradek.coordinator.group.interface import SINCE_COMMIT
 from odradek.coordinator.group.modern_group import NO_EPOCH, ModernGroup, adjust_counts
 from odradek.coordinator.runtime.timeline import TimelineDict, TimelineValue
@@ -19,7 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from uuid import UUID
 
-    from odradek.coordinator.group.consumer.member import OwnedEpochs, Partitions
+    from odradek.coordinator.group.consumer.member import OwnedEpochs
     from odradek.coordinator.runtime.result import CoordinatorRecord
     from odradek.coordinator.runtime.timeline import SnapshotRegistry
     from odradek.protocol.coordinator_records.consumer_groups import (
@@ -31,7 +37,7 @@ GROUP_TYPE: Final = "consumer"
 _FIRST_COMMIT_VERSION: Final = 9
 
 
-class ConsumerGroup(ModernGroup):
+class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
     """The state of one consumer group. Loop thread only.
 
     Mappings: ``members`` by id, ``static_members`` from instance id to member id, ``targets`` from member id to target
@@ -44,17 +50,17 @@ class ConsumerGroup(ModernGroup):
         "assignor_counts",
         "has_partition_metadata",
         "holders",
-        "members",
+        "name_counts",
         "regex_counts",
         "regexes",
         "static_members",
     )
 
     def __init__(self, snapshots: SnapshotRegistry, group_id: str) -> None:
-        super().__init__(snapshots, group_id)
-        self.members: TimelineDict[str, ConsumerMember] = TimelineDict(snapshots)
+        super().__init__(GROUP_TYPE, snapshots, group_id)
         self.static_members: TimelineDict[str, str] = TimelineDict(snapshots)
         self.holders: TimelineDict[tuple[UUID, int], str] = TimelineDict(snapshots)
+        self.name_counts: TimelineDict[str, int] = TimelineDict(snapshots)
         self.regex_counts: TimelineDict[str, int] = TimelineDict(snapshots)
         self.assignor_counts: TimelineDict[str, int] = TimelineDict(snapshots)
         self.regexes: TimelineDict[str, ConsumerGroupRegularExpressionValue] = TimelineDict(snapshots)
@@ -98,33 +104,9 @@ class ConsumerGroup(ModernGroup):
     # --------------------------------------------------------------------------------------------- part of interface.Group
 
     @property
-    def group_type(self) -> str:
-        """Return the type that ListGroups shows."""
-        return GROUP_TYPE
-
-    @property
-    def protocol_type(self) -> str | None:
-        """Return "consumer". Kafka also shows it for a group without members."""
-        return GROUP_TYPE
-
-    @property
     def state(self) -> str:
         """Return the name of the group's state."""
         return _state(self.epoch.get(), self.assignment_epoch, self.members.values()).value
-
-    @property
-    def is_empty(self) -> bool:
-        """Return whether the group has no members."""
-        return not self.members
-
-    @property
-    def member_count(self) -> int:
-        """Return the number of members."""
-        return len(self.members)
-
-    def describe(self) -> None:
-        """Return None: ConsumerGroupDescribe shows these groups."""
-        return
 
     def validate_offset_commit(
         self, member_id: str, group_instance_id: str | None, generation: int, *, is_transactional: bool, version: int
@@ -169,13 +151,13 @@ class ConsumerGroup(ModernGroup):
         """Return NONE: the topics of every member are known."""
         return ErrorCode.NONE
 
-    def validate_delete(self) -> ErrorCode:
-        """Return NON_EMPTY_GROUP while the group has members."""
-        return ErrorCode.NON_EMPTY_GROUP if self.members else ErrorCode.NONE
-
     def is_subscribed_to(self, topic: str) -> bool:
         """Return whether a member subscribes to the topic."""
         return topic in self.name_counts or any(topic in self.names_matching(regex) for regex in self.regex_counts)
+
+    def depends_on(self, topic: str) -> bool:
+        """Return whether a member subscribes to the topic."""
+        return self.is_subscribed_to(topic)
 
     def offsets_expire_since_ms(self) -> int | None:
         """Return SINCE_COMMIT: the offsets of unread topics expire by their commits."""
@@ -184,9 +166,6 @@ class ConsumerGroup(ModernGroup):
     def tombstones(self) -> list[CoordinatorRecord]:
         """Return the records that delete the group."""
         return group_tombstones(self.group_id, list(self.members), list(self.regexes))
-
-    def __str__(self) -> str:
-        return f"consumer group {self.group_id}"
 
     # --------------------------------------------------------------------------------------------------------- replay
 

@@ -19,7 +19,8 @@ from odradek.coordinator.group.assignor.spec import Assign  # noqa: TC001  the t
 from odradek.coordinator.group.config import MigrationPolicy
 from odradek.coordinator.group.consumer.explanations import Explanations
 from odradek.coordinator.group.consumer.group import GROUP_TYPE, ConsumerGroup
-from odradek.coordinator.group.consumer.topics import NoTopics, TopicHashes, Topics
+from odradek.coordinator.group.consumer.topics import NoTopics, Topics
+from odradek.coordinator.group.modern_group import ModernGroups
 from odradek.coordinator.group.sessions import MemberSessions
 from odradek.coordinator.runtime.timeline import SnapshotRegistry
 from odradek.protocol.coordinator_records.consumer_groups import (
@@ -32,11 +33,10 @@ from odradek.protocol.coordinator_records.consumer_groups import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from odradek.coordinator.group.classic.groups import ClassicGroups
     from odradek.coordinator.group.config import GroupReports
-    from odradek.coordinator.group.interface import Group
     from odradek.coordinator.group.registry import GroupRegistry
     from odradek.coordinator.runtime.environment import ShardContext
     from odradek.coordinator.runtime.result import CoordinatorRecord, CoordinatorResult
@@ -119,7 +119,7 @@ class ConsumerGroupServices:
     new_id: Callable[[], str] | None = None
 
 
-class ConsumerGroups:
+class ConsumerGroups(ModernGroups[ConsumerGroup]):
     """Owner of the consumer groups in the shard's ``registry``, which are their own stored form. Loop thread only.
 
     ``classic`` holds the shard's classic groups; groups are converted from and to them. An expired session removes a member.
@@ -128,27 +128,17 @@ class ConsumerGroups:
     """
 
     __slots__ = (
-        "_by_id",
         "_downgraded",
         "_gone",
-        "_hashes",
         "_is_loaded",
         "_services",
-        "_stored",
         "classic",
-        "clock",
         "config_of",
-        "heartbeats",
         "new_id",
         "newest_topics_version",
-        "registry",
-        "reports",
         "resolving",
         "run_beside",
         "sessions",
-        "sessions_expired",
-        "timers",
-        "topics",
         "why",
     )
 
@@ -163,45 +153,22 @@ class ConsumerGroups:
         new_id: Callable[[], str],
         make_sessions: Callable[[ConsumerGroups], ConsumerSessions],
     ) -> None:
-        self.registry = registry
+        super().__init__(GROUP_TYPE, ConsumerGroup, registry, services.topics, timers, reports)
         self.classic = classic
-        self._stored = registry.stored
-        # The stored groups, and some whose records were rolled back.
-        self._by_id: dict[str, ConsumerGroup] = {}
         # While loading: the ids of former consumer groups, and of those that became classic groups.
         self._is_loaded = registry.is_loaded
         self._gone: set[str] = set()
         self._downgraded: set[str] = set()
         self._services = services
-        self._hashes = TopicHashes(services.topics)
-        self.topics = services.topics
         self.config_of = services.config_of
         self.run_beside: Final = services.run_beside
-        self.clock = timers.clock
-        self.timers = timers
-        self.reports = reports
         self.new_id = services.new_id or new_id
         self.why = Explanations(timers.clock, services.topics, reports)
-        self.heartbeats = 0
-        self.sessions_expired = 0
         self.resolving: set[str] = set()
         self.newest_topics_version = self.topics.version
         self.sessions: Final = make_sessions(self)
-        registry.add_kind(GROUP_TYPE, ConsumerGroup, self)
 
     # ----------------------------------------------------------------------------------------------------------- find
-
-    def find(self, group_id: str) -> ConsumerGroup | None:
-        """Return the consumer group; None if there is none, or the group is of another kind. HOT."""
-        group = self._stored.get(group_id)
-        return group if isinstance(group, ConsumerGroup) else None
-
-    def each(self) -> Iterator[ConsumerGroup]:
-        """Iterate over all consumer groups."""
-        for group_id in list(self._by_id):
-            group = self.find(group_id)
-            if group is not None:
-                yield group
 
     def new_group(self, group_id: str) -> ConsumerGroup:
         """Return a group to decide on before it has records."""
@@ -214,13 +181,6 @@ class ConsumerGroups:
         for record in records:
             self._replay_value(group, cast("ConsumerGroupKey", record.key), record.value)
         return group
-
-    def restore(self, group_id: str, value: object) -> ConsumerGroup:  # noqa: ARG002  the group knows its id
-        """Return ``value``, as a group is its own stored form."""
-        return cast("ConsumerGroup", value)
-
-    def note_alive(self, group: Group, member_id: str) -> None:
-        """No-op: only heartbeats keep a member's session alive."""
 
     def assignor(self, name: str | None) -> tuple[str, Assign]:
         """Return an assignor and its name. None or an unknown name gives the default."""
@@ -235,19 +195,11 @@ class ConsumerGroups:
 
     # --------------------------------------------------------------------------------------------------------- topics
 
-    def metadata_hash(self, names: Iterable[str]) -> int:
-        """Return the hash of those of the named topics that exist."""
-        return self._hashes.of(names)
-
-    def note_topics(self, changed: Iterable[str], *, has_new: bool) -> None:
-        """Note created, deleted or changed topics. Groups that subscribe to them read their metadata again."""
-        names = list(changed)
-        self._hashes.forget(names)
+    def note_topics(self, changed: Iterable[str], *, has_new: bool = False) -> None:
+        """Note created, deleted or changed topics. With ``has_new``, regular expressions may match more topics."""
         if has_new:
             self.newest_topics_version = self.topics.version
-        for group in self.each():
-            if any(group.is_subscribed_to(name) for name in names):
-                group.fresh_epoch = None
+        super().note_topics(changed)
 
     # --------------------------------------------------------------------------------------------------------- replay
 
@@ -260,7 +212,7 @@ class ConsumerGroups:
             if group is not None:
                 self._replay_tombstone(group, key)
         else:
-            self._replay_value(self._find_or_create(key.group), key, value)
+            self._replay_value(self.find_or_create(key.group), key, value)
 
     def note_classic(self, group_id: str, *, has_members: bool) -> None:
         """Note the replay of a classic group's record. During a load, this finds groups converted from consumer groups.
@@ -285,15 +237,6 @@ class ConsumerGroups:
         self._downgraded.clear()
         self._gone.clear()
         return found
-
-    def _find_or_create(self, group_id: str) -> ConsumerGroup:
-        group = self.find(group_id)
-        if group is None:
-            group = self._by_id[group_id] = self.new_group(group_id)
-            # This replaces a simple group that offsets created.
-            self._stored[group_id] = group
-            self.registry.live.pop(group_id, None)
-        return group
 
     def _replay_value(self, group: ConsumerGroup, key: ConsumerGroupKey, value: Any) -> None:  # noqa: ANN401  the key's type
         if isinstance(key, ConsumerGroupCurrentMemberAssignmentKey):

@@ -6,7 +6,7 @@
 
 The answer has the assignment if the heartbeat is a full one, or changes the member's partitions.
 
-Source: ``GroupMetadataManager.consumerGroupHeartbeat`` of Apache Kafka 4.3.
+Source: ``GroupMetadataManager.consumerGroupHeartbeat`` of Apache Kafka 4.4.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def heartbeat(
     if group is None:
         group, classic = _new_group(groups, request, records)
     config = groups.config_of(request.group_id)
-    check_room(group, request.member_id, config.max_size)
+    check_room(group, request.member_id, request.instance_id, config.max_size)
     member_id = request.member_id or groups.new_id()
     if request.instance_id is None:
         old = dynamic_member(group, member_id, request)

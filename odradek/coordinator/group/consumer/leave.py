@@ -18,9 +18,11 @@ from odradek.coordinator.group.consumer.member import (
     epoch_record,
     member_tombstones,
     regex_tombstone,
+    target_metadata_record,
 )
-from odradek.coordinator.group.consumer.validation import instance_holder, unknown_member
+from odradek.coordinator.group.consumer.validation import instance_holder
 from odradek.coordinator.group.migration.conversion import can_downgrade, downgrade_on_leave
+from odradek.coordinator.group.modern_group import unknown_member
 from odradek.coordinator.group.sessions import NOTHING_DECIDED
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -101,7 +103,11 @@ def removal(groups: ConsumerGroups, group: ConsumerGroup, members: Sequence[Cons
     records += [regex_tombstone(group.group_id, regex) for regex in regexes if regex not in left]
     subscribed = {name for name, count in group.name_counts.items() if count > names[name]}
     metadata_hash = groups.metadata_hash(subscribed.union(*map(group.names_matching, left)))
-    records.append(epoch_record(group.group_id, group.epoch.get() + 1, metadata_hash))
+    epoch = group.epoch.get() + 1
+    records.append(epoch_record(group.group_id, epoch, metadata_hash))
+    if len(group.members) == len(members):
+        # Nothing is left to assign. With the time 0, whoever joins next is given partitions at once.
+        records.append(target_metadata_record(group.group_id, epoch, 0))
     return records
 
 
@@ -141,7 +147,11 @@ def begin_revocation(groups: ConsumerGroups, group_id: str, member: ConsumerMemb
 def _expire_revocation(groups: ConsumerGroups, group_id: str, member_id: str, epoch: int) -> CoordinatorResult[None]:
     group = groups.find(group_id)
     member = None if group is None else group.members.get(member_id)
-    if member is None or member.classic is not None or not member.is_revoking_in(epoch):
+    if member is None or member.classic is not None or member.state is not MemberState.UNREVOKED_PARTITIONS:
+        return NOTHING_DECIDED
+    if member.member_epoch != epoch:
+        # The decision that began this time limit was rolled back, and had ended the time limit of the present epoch.
+        begin_revocation(groups, group_id, member)
         return NOTHING_DECIDED
     return _remove(groups, group_id, member_id, "did not give up partitions in time")
 

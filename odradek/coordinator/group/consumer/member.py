@@ -124,10 +124,6 @@ class ConsumerMember:
         """Return whether the member has reached the target assignment of that epoch."""
         return self.state is MemberState.STABLE and self.member_epoch == assignment_epoch
 
-    def is_revoking_in(self, epoch: int) -> bool:
-        """Return whether the member is in that epoch, and has partitions to give up."""
-        return self.state is MemberState.UNREVOKED_PARTITIONS and self.member_epoch == epoch
-
     def held(self) -> dict[UUID, frozenset[int]]:
         """Return the partitions that the member may have, and those that it has yet to give up."""
         found = without_epochs(self.assigned)

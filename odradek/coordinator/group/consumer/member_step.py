@@ -20,7 +20,7 @@ While the member reports owning a partition to revoke, it stays in its epoch wit
 Then it enters the target's epoch with ``kept`` and ``free``, and waits if any partition is unreleased.
 
 Sources: ``TargetAssignmentBuilder``, ``CurrentAssignmentBuilder`` and ``GroupMetadataManager.maybeUpdateTargetAssignment`` of
-Apache Kafka 4.3.
+Apache Kafka 4.4.
 """
 
 from __future__ import annotations
@@ -279,8 +279,19 @@ class MemberStep:
         if member.subscribed_topic_regex or old.subscribed_topic_regex or group.regex_counts:
             regex_change = update_regexes(groups, group, old, member, self._records, self._may_see)
         self._has_subscription_changed = names_changed or regex_change is not RegexChange.NONE
-        must_raise = must_raise or names_changed or regex_change is RegexChange.UPDATED_AND_RESOLVED
+        must_raise = (
+            must_raise or names_changed or regex_change is RegexChange.UPDATED_AND_RESOLVED or self._moves_assignor(member)
+        )
         return self._raise_epoch(member, must_raise=must_raise) if must_raise or group.is_stale else group.epoch.get()
+
+    def _moves_assignor(self, member: ConsumerMember) -> bool:
+        """Return whether the group has another assignor because a member of the consumer protocol prefers one."""
+        old, group = self._old, self._group
+        if old.server_assignor == member.server_assignor or member.classic is not None:
+            return False
+        names = (group.preferred_assignor(None, None), group.preferred_assignor(old, member))
+        before, now = (self._groups.assignor(name)[0] for name in names)
+        return before != now
 
     def advance(self, member: ConsumerMember, epoch: int, owned: Partitions | None) -> ConsumerMember:
         """Return the member after its next step, in a group of ``epoch``."""
@@ -319,6 +330,8 @@ class MemberStep:
             return f"{member.member_id} joined"
         if self._has_subscription_changed:
             return f"{member.member_id} subscribes to other topics"
+        if self._moves_assignor(member):
+            return f"{member.member_id} prefers another assignor"
         return f"{member.member_id} joined again"
 
     def reconcile(

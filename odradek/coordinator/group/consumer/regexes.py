@@ -8,7 +8,7 @@ A group's regular expressions are resolved together, off the event loop, and the
 
 Until then, a new expression gives its member no topics. The syntax is RE2's, as in Kafka (RE2/J), and it matches whole names.
 
-Source: ``GroupMetadataManager.maybeUpdateRegularExpressions`` of Apache Kafka 4.3.
+Source: ``GroupMetadataManager.maybeUpdateRegularExpressions`` of Apache Kafka 4.4.
 """
 
 from __future__ import annotations

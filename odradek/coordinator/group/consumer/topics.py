@@ -8,7 +8,7 @@ Classic members use names, so their assignments are converted from and to topic 
 
 Numbers are little-endian. A name is UTF-16, little-endian, followed by the number of its units.
 
-Source: ``Utils.computeTopicHash`` of Apache Kafka 4.3.
+Source: ``Utils.computeTopicHash`` of Apache Kafka 4.4.
 """
 
 from __future__ import annotations

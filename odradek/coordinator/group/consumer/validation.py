@@ -9,12 +9,12 @@
 An instance id belongs to one member at a time. Another member may take it over once its holder has left with -2. Before that the
 answer is UNRELEASED_INSTANCE_ID. Afterwards the former holder gets FENCED_INSTANCE_ID.
 
-Source: ``GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid``, ``GroupMetadataManager`` of Apache Kafka 4.3.
+Source: ``GroupCoordinatorService.throwIfConsumerGroupHeartbeatRequestIsInvalid``, ``GroupMetadataManager`` of Apache Kafka 4.4.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NoReturn
+from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.group.consumer.group import renamed
 from odradek.coordinator.group.consumer.member import (
@@ -25,6 +25,7 @@ from odradek.coordinator.group.consumer.member import (
     member_tombstones,
     target_record,
 )
+from odradek.coordinator.group.modern_group import ensure_valid, unknown_member
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
@@ -44,22 +45,22 @@ def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignor
     """Check the form of the request. Raises KafkaError: INVALID_REQUEST, UNSUPPORTED_ASSIGNOR."""
     epoch = request.member_epoch
     if version >= _FIRST_VERSION_WITH_CLIENT_IDS or epoch > 0 or epoch == LEAVE_EPOCH:
-        _require(request.member_id.strip(), "the member id is missing")
-    _require(request.group_id.strip(), "the group id is missing")
-    _require(request.instance_id is None or request.instance_id.strip(), "the instance id must be null or not blank")
-    _require(request.rack_id is None or request.rack_id.strip(), "the rack id must be null or not blank")
+        ensure_valid(request.member_id.strip(), "the member id is missing")
+    ensure_valid(request.group_id.strip(), "the group id is missing")
+    ensure_valid(request.instance_id is None or request.instance_id.strip(), "the instance id must be null or not blank")
+    ensure_valid(request.rack_id is None or request.rack_id.strip(), "the rack id must be null or not blank")
     if epoch == 0:
-        _require(request.rebalance_timeout_ms != -1, "a joining member must give its rebalance timeout")
+        ensure_valid(request.rebalance_timeout_ms != -1, "a joining member must give its rebalance timeout")
         owns_nothing = request.topic_partitions is not None and not request.topic_partitions
-        _require(owns_nothing, "a joining member must give an empty list of owned partitions")
-        _require(
+        ensure_valid(owns_nothing, "a joining member must give an empty list of owned partitions")
+        ensure_valid(
             request.subscribed_topic_names is not None or request.subscribed_topic_regex is not None,
             "a joining member must subscribe to topics or a regular expression",
         )
     elif epoch == LEAVE_STATIC_EPOCH:
-        _require(request.instance_id is not None, "a member without an instance id cannot leave temporarily")
+        ensure_valid(request.instance_id is not None, "a member without an instance id cannot leave temporarily")
     else:
-        _require(epoch > LEAVE_STATIC_EPOCH, f"{epoch} is not a member epoch")
+        ensure_valid(epoch > LEAVE_STATIC_EPOCH, f"{epoch} is not a member epoch")
     if request.server_assignor is not None and request.server_assignor not in assignors:
         raise KafkaError(
             ErrorCode.UNSUPPORTED_ASSIGNOR,
@@ -67,14 +68,10 @@ def check_request(request: ConsumerGroupHeartbeatRequest, version: int, assignor
         )
 
 
-def _require(condition: object, message: str) -> None:
-    if not condition:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
-
-
-def check_room(group: ConsumerGroup, member_id: str, max_size: int) -> None:
-    """Raise KafkaError(GROUP_MAX_SIZE_REACHED) for a new member of a full group."""
-    if len(group.members) >= max_size and member_id not in group.members:
+def check_room(group: ConsumerGroup, member_id: str, instance_id: str | None, max_size: int) -> None:
+    """Raise KafkaError(GROUP_MAX_SIZE_REACHED) for a new member of a full group. A known instance id is no new member."""
+    is_known = member_id in group.members or (instance_id is not None and instance_id in group.static_members)
+    if len(group.members) >= max_size and not is_known:
         raise KafkaError(ErrorCode.GROUP_MAX_SIZE_REACHED, f"the group is full: it has {max_size} members")
 
 
@@ -111,11 +108,6 @@ def dynamic_member(group: ConsumerGroup, member_id: str, request: ConsumerGroupH
         return group.member_or_new(member_id)
     check_epoch(member, request.member_epoch, request.topic_partitions)
     return member
-
-
-def unknown_member(group: ConsumerGroup, member_id: str) -> NoReturn:
-    """Raise KafkaError(UNKNOWN_MEMBER_ID)."""
-    raise KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {group.group_id} has no member {member_id}")
 
 
 def static_member(

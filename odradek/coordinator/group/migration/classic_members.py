@@ -13,7 +13,7 @@ Refused: INCONSISTENT_GROUP_PROTOCOL if the policy is ``disabled``, or the other
 GROUP_MAX_SIZE_REACHED; UNKNOWN_MEMBER_ID and FENCED_INSTANCE_ID if a static member's id does not match its instance id. An
 unknown id of a dynamic member counts as a new member.
 
-Source: ``GroupMetadataManager.classicGroupJoinToConsumerGroup`` of Apache Kafka 4.3.
+Source: ``GroupMetadataManager.classicGroupJoinToConsumerGroup`` of Apache Kafka 4.4.
 
 SyncGroup, Heartbeat and LeaveGroup of a consumer group's members that speak the classic protocol.
 
@@ -28,7 +28,7 @@ FENCED_INSTANCE_ID or ILLEGAL_GENERATION:
 If only classic members are left, but the policy forbids a downgrade, no consumer heartbeat computes a target. A newer group
 epoch, or topics to read again, then makes a member join again. In Kafka nothing does.
 
-Source: ``GroupMetadataManager.classicGroup{Sync,Heartbeat,Leave}ToConsumerGroup`` of Apache Kafka 4.3.
+Source: ``GroupMetadataManager.classicGroup{Sync,Heartbeat,Leave}ToConsumerGroup`` of Apache Kafka 4.4.
 """
 
 from __future__ import annotations
@@ -43,8 +43,9 @@ from odradek.coordinator.group.consumer.leave import await_join, await_sync, fen
 from odradek.coordinator.group.consumer.member import NOTHING, MemberState
 from odradek.coordinator.group.consumer.member_step import MemberStep
 from odradek.coordinator.group.consumer.topics import encode_assignment_for, with_ids
-from odradek.coordinator.group.consumer.validation import check_room, instance_holder, replaced, unknown_member
+from odradek.coordinator.group.consumer.validation import check_room, instance_holder, replaced
 from odradek.coordinator.group.migration.conversion import can_downgrade, downgrade_on_join
+from odradek.coordinator.group.modern_group import unknown_member
 from odradek.coordinator.runtime.result import DEFERRED_RESPONSE, CoordinatorResult
 from odradek.protocol.coordinator_records.consumer_groups import ClassicMemberMetadata, ClassicProtocol
 from odradek.protocol.coordinator_records.consumer_protocol import CONSUMER_PROTOCOL_TYPE, Subscription, read_subscription
@@ -102,7 +103,7 @@ def _check(groups: ConsumerGroups, group: ConsumerGroup, member_id: str, request
     config = groups.config_of(group.group_id)
     if config.migration_policy is MigrationPolicy.DISABLED:
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "group.consumer.migration.policy does not allow classic members")
-    check_room(group, member_id, config.max_size)
+    check_room(group, member_id, request.group_instance_id, config.max_size)
     if request.protocol_type != CONSUMER_PROTOCOL_TYPE or not _is_supported(group, [each.name for each in request.protocols]):
         raise KafkaError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"the protocols of member {member_id} are not supported")
     try:

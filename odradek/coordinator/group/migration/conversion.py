@@ -14,7 +14,7 @@ read them until the former owner has joined again.
 The joining member raises the group's epoch, which begins a rebalance. So the classic group's held requests are answered
 REBALANCE_IN_PROGRESS, and their members join again.
 
-Source: ``GroupMetadataManager.convertToConsumerGroup``, ``ConsumerGroup.fromClassicGroup`` of Apache Kafka 4.3.
+Source: ``GroupMetadataManager.convertToConsumerGroup``, ``ConsumerGroup.fromClassicGroup`` of Apache Kafka 4.4.
 
 Downgrade: a consumer group becomes a classic group when its last member of the consumer protocol leaves.
 
@@ -32,7 +32,7 @@ stores the targets, and so reassigns partitions that their owners have yet to gi
 
 The classic group goes live when the conversion is decided. If its records cannot be appended, it is dropped again.
 
-Source: ``GroupMetadataManager.convertToClassicGroup``, ``ClassicGroup.fromConsumerGroup`` of Apache Kafka 4.3.
+Source: ``GroupMetadataManager.convertToClassicGroup``, ``ClassicGroup.fromConsumerGroup`` of Apache Kafka 4.4.
 """
 
 from __future__ import annotations

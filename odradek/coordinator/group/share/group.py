@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from odradek.coordinator.group.consumer.member import Partitions
 from odradek.coordinator.group.modern_group import ModernGroup, adjust_counts
 from odradek.coordinator.group.share.member import (
     NOTHING,
@@ -20,14 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from uuid import UUID
 
-    from odradek.coordinator.group.consumer.member import Partitions
     from odradek.coordinator.runtime.result import CoordinatorRecord
     from odradek.coordinator.runtime.timeline import SnapshotRegistry
 
 GROUP_TYPE: Final = "share"
 
 
-class ShareGroup(ModernGroup):
+class ShareGroup(ModernGroup[ShareGroupMember, Partitions]):
     """The state of one share group. Loop thread only.
 
     Mappings: ``members`` by id, ``targets`` from member id to target assignment. ``name_counts`` counts the members that
@@ -35,13 +35,13 @@ class ShareGroup(ModernGroup):
     """
 
     __slots__ = (
-        "members",
+        "name_counts",
         "state_partitions",
     )
 
     def __init__(self, snapshots: SnapshotRegistry, group_id: str) -> None:
-        super().__init__(snapshots, group_id)
-        self.members: TimelineDict[str, ShareGroupMember] = TimelineDict(snapshots)
+        super().__init__(GROUP_TYPE, snapshots, group_id)
+        self.name_counts: TimelineDict[str, int] = TimelineDict(snapshots)
         self.state_partitions: TimelineValue[StatePartitions | None] = TimelineValue(snapshots, None)
 
     # ---------------------------------------------------------------------------------------------------------- state
@@ -74,33 +74,9 @@ class ShareGroup(ModernGroup):
     # --------------------------------------------------------------------------------------------- part of interface.Group
 
     @property
-    def group_type(self) -> str:
-        """Return the type that ListGroups shows."""
-        return GROUP_TYPE
-
-    @property
-    def protocol_type(self) -> str | None:
-        """Return "share", also for a group without members, as in Kafka."""
-        return GROUP_TYPE
-
-    @property
     def state(self) -> str:
         """Return the name of the group's state."""
         return (ShareGroupState.STABLE if self.members else ShareGroupState.EMPTY).value
-
-    @property
-    def is_empty(self) -> bool:
-        """Return whether the group has no members."""
-        return not self.members
-
-    @property
-    def member_count(self) -> int:
-        """Return the number of members."""
-        return len(self.members)
-
-    def describe(self) -> None:
-        """Return None: ShareGroupDescribe shows these groups."""
-        return
 
     def validate_offset_commit(
         self,
@@ -131,13 +107,13 @@ class ShareGroup(ModernGroup):
         """Return GROUP_ID_NOT_FOUND: a share group has no committed offsets."""
         return ErrorCode.GROUP_ID_NOT_FOUND
 
-    def validate_delete(self) -> ErrorCode:
-        """Return NON_EMPTY_GROUP while the group has members."""
-        return ErrorCode.NON_EMPTY_GROUP if self.members else ErrorCode.NONE
-
     def is_subscribed_to(self, topic: str) -> bool:
         """Return whether a member subscribes to the topic."""
         return topic in self.name_counts
+
+    def depends_on(self, topic: str) -> bool:
+        """Return whether a member subscribes to the topic."""
+        return self.is_subscribed_to(topic)
 
     def offsets_expire_since_ms(self) -> int | None:
         """Return None: there are no offsets that could expire."""
@@ -147,9 +123,6 @@ class ShareGroup(ModernGroup):
         """Return the records that delete the group."""
         of_members = [record for member_id in self.members for record in member_tombstones(self.group_id, member_id)]
         return [*of_members, *group_tombstones(self.group_id)]
-
-    def __str__(self) -> str:
-        return f"share group {self.group_id}"
 
     # --------------------------------------------------------------------------------------------------------- replay
 

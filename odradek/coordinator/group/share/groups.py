@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable  # noqa: TC003  the type of a compiled dataclass's field
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
-from odradek.coordinator.group.consumer.topics import NoTopics, TopicHashes, Topics
+from odradek.coordinator.group.consumer.topics import NoTopics, Topics
+from odradek.coordinator.group.modern_group import ModernGroups
 from odradek.coordinator.group.share.group import GROUP_TYPE, ShareGroup
 from odradek.coordinator.group.share.member import with_sets
 from odradek.coordinator.group.share.state_partitions import StatePartitions, from_record, to_record, without_topics
@@ -19,15 +20,12 @@ from odradek.protocol.coordinator_records.share_groups import (
     ShareGroupTargetAssignmentMemberKey,
     ShareGroupTargetAssignmentMetadataKey,
 )
-from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
     from collections.abc import Set as AbstractSet
     from uuid import UUID
 
     from odradek.coordinator.group.config import GroupReports
-    from odradek.coordinator.group.interface import Group
     from odradek.coordinator.group.registry import GroupRegistry
     from odradek.coordinator.group.sessions import MemberSessions
     from odradek.coordinator.runtime.environment import ShardContext
@@ -57,7 +55,7 @@ class ShareGroupServices:
     config_of: Callable[[str], ShareGroupConfig] = lambda _: ShareGroupConfig()
 
 
-class ShareGroups:
+class ShareGroups(ModernGroups[ShareGroup]):
     """Owner of the share groups in the shard's ``registry``, which are their own stored form. Loop thread only.
 
     An expired session removes a member. ``heartbeats`` (granted ones), ``sessions_expired`` and ``epochs_raised`` count since the
@@ -65,19 +63,9 @@ class ShareGroups:
     """
 
     __slots__ = (
-        "_by_id",
-        "_hashes",
-        "_stored",
-        "clock",
         "config_of",
         "epochs_raised",
-        "heartbeats",
-        "registry",
-        "reports",
         "sessions",
-        "sessions_expired",
-        "timers",
-        "topics",
     )
 
     def __init__(
@@ -89,35 +77,16 @@ class ShareGroups:
         reports: GroupReports,
         make_sessions: Callable[[ShareGroups], MemberSessions],
     ) -> None:
-        self.registry = registry
-        self._stored = registry.stored
-        # The stored groups, and some whose records were rolled back.
-        self._by_id: dict[str, ShareGroup] = {}
-        self._hashes = TopicHashes(services.topics)
-        self.topics = services.topics
+        super().__init__(GROUP_TYPE, ShareGroup, registry, services.topics, timers, reports)
         self.config_of = services.config_of
-        self.clock = timers.clock
-        self.timers = timers
-        self.reports = reports
-        self.heartbeats = 0
-        self.sessions_expired = 0
         self.epochs_raised = 0
         self.sessions: Final = make_sessions(self)
-        registry.add_kind(GROUP_TYPE, ShareGroup, self)
 
     # ----------------------------------------------------------------------------------------------------------- find
 
-    def find(self, group_id: str) -> ShareGroup | None:
-        """Return the share group; None if there is none, or the group is of another kind. HOT."""
-        group = self._stored.get(group_id)
-        return group if isinstance(group, ShareGroup) else None
-
-    def require(self, group_id: str) -> ShareGroup:
-        """Return the share group. KafkaError: GROUP_ID_NOT_FOUND."""
-        group = self.find(group_id)
-        if group is None:
-            raise self.not_found(group_id)
-        return group
+    def new_group(self, group_id: str) -> ShareGroup:
+        """Return a group to decide on before it has records."""
+        return ShareGroup(self.timers.snapshots, group_id)
 
     def find_or_new(self, group_id: str) -> ShareGroup:
         """Return the share group, or one to decide on before it has records. KafkaError: GROUP_ID_NOT_FOUND for another kind."""
@@ -126,41 +95,9 @@ class ShareGroups:
             return group
         if self.registry.find(group_id) is not None:
             raise self.not_found(group_id)
-        return ShareGroup(self.timers.snapshots, group_id)
-
-    def not_found(self, group_id: str) -> KafkaError:
-        """Return the error for an id without a share group."""
-        is_other = self.registry.find(group_id) is not None
-        reason = f"Group {group_id} is not a share group." if is_other else f"Group {group_id} not found."
-        return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, reason)
-
-    def each(self) -> Iterator[ShareGroup]:
-        """Iterate over all share groups."""
-        for group_id in list(self._by_id):
-            group = self.find(group_id)
-            if group is not None:
-                yield group
-
-    def restore(self, group_id: str, value: object) -> ShareGroup:  # noqa: ARG002  the group knows its id
-        """Return ``value``, as a group is its own stored form."""
-        return cast("ShareGroup", value)
-
-    def note_alive(self, group: Group, member_id: str) -> None:
-        """No-op: only heartbeats keep a member's session alive."""
+        return self.new_group(group_id)
 
     # --------------------------------------------------------------------------------------------------------- topics
-
-    def metadata_hash(self, names: Iterable[str]) -> int:
-        """Return the hash of those of the named topics that exist."""
-        return self._hashes.of(names)
-
-    def note_topics(self, changed: Iterable[str]) -> None:
-        """Note created, deleted or changed topics. Groups that subscribe to them read their metadata again."""
-        names = list(changed)
-        self._hashes.forget(names)
-        for group in self.each():
-            if any(group.is_subscribed_to(name) for name in names):
-                group.fresh_epoch = None
 
     def drop_topics(self, topic_ids: AbstractSet[UUID]) -> CoordinatorResult[None]:
         """Decide to forget the share partitions of deleted topics."""
@@ -184,16 +121,7 @@ class ShareGroups:
             if group is not None:
                 self._replay_tombstone(group, key)
         else:
-            self._replay_value(self._find_or_create(key.group), key, value)
-
-    def _find_or_create(self, group_id: str) -> ShareGroup:
-        group = self.find(group_id)
-        if group is None:
-            group = self._by_id[group_id] = ShareGroup(self.timers.snapshots, group_id)
-            # This replaces a simple group that offsets created.
-            self._stored[group_id] = group
-            self.registry.live.pop(group_id, None)
-        return group
+            self._replay_value(self.find_or_create(key.group), key, value)
 
     def _replay_value(self, group: ShareGroup, key: ShareGroupKey, value: Any) -> None:  # noqa: ANN401  the key's type
         if isinstance(key, ShareGroupCurrentMemberAssignmentKey):

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeVar
 from odradek.coordinator.group.assignor.simple import SIMPLE, assign_simple
 from odradek.coordinator.group.assignor.spec import GroupSpec, MemberSubscription
 from odradek.coordinator.group.consumer.member import LEAVE_EPOCH, MemberState
+from odradek.coordinator.group.modern_group import ensure_valid, unknown_member
 from odradek.coordinator.group.sessions import NOTHING_DECIDED
 from odradek.coordinator.group.share.member import (
     NOTHING,
@@ -103,18 +104,13 @@ def heartbeat(
 
 def check_request(request: ShareGroupHeartbeatRequest) -> None:
     """Check the form of the request. Raises KafkaError: INVALID_REQUEST."""
-    _require(request.member_id.strip(), "the member id is missing")
-    _require(request.group_id.strip(), "the group id is missing")
-    _require(request.rack_id is None or request.rack_id.strip(), "the rack id must be null or not blank")
+    ensure_valid(request.member_id.strip(), "the member id is missing")
+    ensure_valid(request.group_id.strip(), "the group id is missing")
+    ensure_valid(request.rack_id is None or request.rack_id.strip(), "the rack id must be null or not blank")
     if request.member_epoch == 0:
-        _require(request.subscribed_topic_names, "a joining member must subscribe to topics")
+        ensure_valid(request.subscribed_topic_names, "a joining member must subscribe to topics")
     else:
-        _require(request.member_epoch >= LEAVE_EPOCH, f"{request.member_epoch} is not a member epoch")
-
-
-def _require(condition: object, message: str) -> None:
-    if not condition:
-        raise KafkaError(ErrorCode.INVALID_REQUEST, message)
+        ensure_valid(request.member_epoch >= LEAVE_EPOCH, f"{request.member_epoch} is not a member epoch")
 
 
 def _known_member(group: ShareGroup, request: ShareGroupHeartbeatRequest) -> ShareGroupMember:
@@ -122,7 +118,7 @@ def _known_member(group: ShareGroup, request: ShareGroupHeartbeatRequest) -> Sha
     member = group.members.get(request.member_id)
     if member is None:
         if request.member_epoch != 0:
-            raise _unknown_member(group, request.member_id)
+            unknown_member(group, request.member_id)
         return group.member_or_new(request.member_id)
     epoch = request.member_epoch
     is_lost_answer = epoch < member.member_epoch and epoch == member.previous_member_epoch
@@ -132,10 +128,6 @@ def _known_member(group: ShareGroup, request: ShareGroupHeartbeatRequest) -> Sha
             f"the member is in epoch {member.member_epoch}, not {epoch}: it must give up its partitions and join again",
         )
     return member
-
-
-def _unknown_member(group: ShareGroup, member_id: str) -> KafkaError:
-    return KafkaError(ErrorCode.UNKNOWN_MEMBER_ID, f"group {group.group_id} has no member {member_id}")
 
 
 def _updated(old: ShareGroupMember, context: MemberContext, request: ShareGroupHeartbeatRequest) -> ShareGroupMember:
@@ -294,7 +286,7 @@ def _leave(groups: ShareGroups, request: ShareGroupHeartbeatRequest) -> Coordina
     group = groups.require(request.group_id)
     member = group.members.get(request.member_id)
     if member is None:
-        raise _unknown_member(group, request.member_id)
+        unknown_member(group, request.member_id)
     response = ShareGroupHeartbeatResponse(member_id=request.member_id, member_epoch=request.member_epoch)
     return _removed(groups, group, member, HeartbeatOutcome(response), "left")
 
