@@ -1,9 +1,9 @@
 """Records of the coordinators' topics into rows: a batch of Arrow columns in, one batch of columns for each kind of record out.
 
 Records of one kind and version are read together, by columns: offset commits, generations of classic groups and states of
-transactional ids (``kinds``), and the newer groups' records (``newer_groups``). Unusual records (a text that is not UTF-8, an
-array of more than 128 elements, an unknown tagged field) are read one by one into the same rows. So are malformed records, in
-order to find the reason.
+transactional ids (``kinds``), and the records of newer groups and of share partitions (``newer_groups``). Unusual records (a text
+that is not UTF-8, an array of more than 128 elements, an unknown tagged field) are read one by one into the same rows. So are
+malformed records, in order to find the reason.
 
 One by one, the decoders are those of ``protocol.coordinator_records``. Each kind has columns of its own: records are grouped by
 kind first, and only the columns of their kind are built. The members' subscriptions and assignments are decoded if the group's
@@ -14,7 +14,7 @@ record is dropped.
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,7 +36,15 @@ from odradek.pipeline.kinds import (
     topic_id,
 )
 from odradek.pipeline.newer_groups import read_newer
-from odradek.pipeline.schema import GROUP_METADATA, OFFSET_COMMIT, RAW, TRANSACTION, TRANSACTION_STATE
+from odradek.pipeline.schema import (
+    CONSUMER_OFFSETS,
+    GROUP_METADATA,
+    OFFSET_COMMIT,
+    RAW,
+    SHARE_GROUP_STATE,
+    TRANSACTION,
+    TRANSACTION_STATE,
+)
 from odradek.protocol.coordinator_records import (
     GroupMetadataKey,
     MalformedMessage,
@@ -49,7 +57,8 @@ from odradek.protocol.coordinator_records import (
     decode_value,
 )
 from odradek.protocol.coordinator_records.consumer_protocol import CONSUMER_PROTOCOL_TYPE
-from odradek.protocol.coordinator_records.newer_groups import decode_newer
+from odradek.protocol.coordinator_records.newer_groups import KINDS, SHARE_STATE_KINDS, decode_newer
+from odradek.protocol.coordinator_records.newer_groups import Kind as NewerKind
 
 _UNDECODED = "undecoded"
 _NEWER = "newer"
@@ -93,12 +102,13 @@ def _decode_record(topic: str, key: bytes | None, value: bytes | None) -> _Recor
     try:
         if key is None:
             raise MalformedMessage("the record has no key")  # noqa: TRY301  # one way to the quarantine for all reasons
+        if topic == SHARE_GROUP_STATE:
+            return _decode_newer(key, value, SHARE_STATE_KINDS)
         found = decode_transaction_key(key) if topic == TRANSACTION_STATE else decode_key(key)
         if isinstance(found, UnknownKey):
             if topic == TRANSACTION_STATE:
                 raise MalformedMessage(f"a key on {topic} has version {found.version}")  # noqa: TRY301  # the same
-            newer = decode_newer(key, value)
-            return _Record(_NEWER, newer.kind, newer.key, newer.value)
+            return _decode_newer(key, value, KINDS)
         decoded = decode_value(found, value)
         if isinstance(found, OffsetCommitKey):
             return _Record(OFFSET_COMMIT, OFFSET_COMMIT, found, decoded)
@@ -112,6 +122,11 @@ def _decode_record(topic: str, key: bytes | None, value: bytes | None) -> _Recor
         raise MalformedMessage(f"a {type(found).__name__} has no columns")  # noqa: TRY301  # the same
     except MalformedMessage as failure:
         return _Record(_UNDECODED, None, str(failure), None)
+
+
+def _decode_newer(key: bytes, value: bytes | None, kinds: Mapping[int, NewerKind]) -> _Record:
+    newer = decode_newer(key, value, kinds)
+    return _Record(_NEWER, newer.kind, newer.key, newer.value)
 
 
 def _versions(column: list[bytes | None]) -> list[int | None]:
@@ -226,6 +241,7 @@ DECODED = StructType(
 _READ = ("topic", "partition", "offset", "timestamp", "key", "value")
 _COORDINATES = _READ[:4]
 _KINDS = (OFFSET_COMMITS, GROUPS, TRANSACTIONS)
+_OTHER_TOPICS = (TRANSACTION_STATE, SHARE_GROUP_STATE)
 
 
 def decode(records: DataFrame) -> DataFrame:
@@ -252,9 +268,10 @@ def _read_by_columns(batch: pa.RecordBatch) -> Iterator[tuple[Integers, dict[str
     key_versions, value_versions = key.versions(), value.versions()
     topics = batch.column("topic")
     is_left = topics.is_valid().to_numpy(zero_copy_only=False)
-    is_on_transaction_state = pc.fill_null(pc.equal(topics, TRANSACTION_STATE), False).to_numpy(zero_copy_only=False)
+    is_on = {topic: pc.fill_null(pc.equal(topics, topic), False).to_numpy(zero_copy_only=False) for topic in _OTHER_TOPICS}
+    is_on[CONSUMER_OFFSETS] = ~np.logical_or.reduce(list(is_on.values()))
     for kind in _KINDS:
-        is_of_kind = np.isin(key_versions, kind.key_versions) & (is_on_transaction_state == kind.is_on_transaction_state)
+        is_of_kind = np.isin(key_versions, kind.key_versions) & is_on[kind.topic]
         for version in kind.value_versions:
             # A tombstone has no version. It is read together with the first version.
             is_candidate = is_left & is_of_kind & (value.is_null | (value_versions == version))
@@ -264,7 +281,8 @@ def _read_by_columns(batch: pa.RecordBatch) -> Iterator[tuple[Integers, dict[str
             is_left[rows] = False
             if len(rows):
                 yield rows, columns | {"kind": pa.repeat(kind.name, len(rows)), "is_tombstone": pa.array(value.is_null[rows])}
-    yield from read_newer(key, value, key_versions, is_left & ~is_on_transaction_state)
+    for topic, kinds in ((CONSUMER_OFFSETS, KINDS), (SHARE_GROUP_STATE, SHARE_STATE_KINDS)):
+        yield from read_newer(kinds, key, value, key_versions, is_left & is_on[topic])
 
 
 def _take(batch: pa.RecordBatch, rows: Integers) -> pa.RecordBatch:

@@ -1,4 +1,4 @@
-"""Ingest: both of the coordinators' topics, through Spark's own Kafka source, into the warehouse's ``raw`` and ``quarantine``.
+"""Ingest: the coordinators' three topics, through Spark's own Kafka source, into the warehouse's ``raw`` and ``quarantine``.
 
 Exactly once, across restarts. The checkpoint holds the offset range of each micro-batch before it begins. An interrupted
 micro-batch is repeated over the same range. Its output directories bear its number, so the repetition replaces them:
@@ -10,6 +10,9 @@ micro-batch is repeated over the same range. Its output directories bear its num
 
 Ingest reads committed records only (``isolation.level``). An offset committed in a transaction is read when the transaction has
 committed. While a transaction is open on a partition of ``__consumer_offsets``, the records behind its first one wait.
+
+The share coordinator deletes records of its topic that a later snapshot makes redundant. So Spark may not take lost records for
+a failure. For the other topics, ingest compares the checkpoint with the partitions' offsets by itself, before it reads.
 
 Left out: merging small files. A micro-batch writes one file for each topic and day, or several if it has many records.
 
@@ -25,13 +28,15 @@ The offset range of a micro-batch is known from the checkpoint of Spark's stream
     sources/0/0     the start of the first micro-batch: a version, and the source's offsets
 
 The source is Spark's for Kafka. Its offsets are ``{"topic": {"partition": offset, ...}, ...}``. A file that cannot be read
-gives an unknown range. Correctness does not depend on the range: it only sizes the work.
+gives an unknown range. The range sizes the work, and is what lost records are found by.
 """
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from functools import reduce
+from operator import or_
+from typing import Any, TypeAlias
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import StreamingQueryException
@@ -43,7 +48,7 @@ from odradek.pipeline.cluster import Cluster, require_reachable, source_options
 from odradek.pipeline.decode import decode
 from odradek.pipeline.errors import NoRecords, PipelineError, Unreachable, root_cause
 from odradek.pipeline.schema import (
-    CONSUMER_GROUP_PREFIX,
+    CONSUMER_OFFSETS,
     END_OFFSETS,
     END_OFFSETS_DIR,
     PARTITIONED_BY,
@@ -55,12 +60,16 @@ from odradek.pipeline.schema import (
     TOPIC_IDS_DIR,
     TOPICS,
     TRANSACTION,
+    TRANSACTION_STATE,
+    WITH_TOPIC_IDS,
     local_rows,
     read_end_offsets,
     read_topic_ids,
 )
 from odradek.pipeline.session import configured
 from odradek.pipeline.warehouse import Directory, Warehouse
+
+Offsets: TypeAlias = dict[tuple[str, int], int]
 
 
 class Checkpoint:
@@ -75,11 +84,20 @@ class Checkpoint:
         begin = self._total(f"offsets/{batch - 1}" if batch else "sources/0/0")
         return None if begin is None or end is None else end - begin
 
+    def position(self) -> Offsets:
+        """Return the offsets from which the next record is read: (topic, partition) and offset. None are known at first."""
+        done = [int(name) for name in (str(path.getName()) for path in self._directory.found("commits/*")) if name.isdecimal()]
+        return self._offsets(f"offsets/{max(done)}" if done else "sources/0/0") or {}
+
     def _total(self, name: str) -> int | None:
+        offsets = self._offsets(name)
+        return None if offsets is None else sum(offsets.values())
+
+    def _offsets(self, name: str) -> Offsets | None:
         try:
             text = self._directory.read_text(name)
-            offsets = json.loads(text.rstrip().rpartition("\n")[2])
-            return sum(int(offset) for of_topic in offsets.values() for offset in of_topic.values())
+            found = json.loads(text.rstrip().rpartition("\n")[2])
+            return {(topic, int(index)): int(offset) for topic, of_topic in found.items() for index, offset in of_topic.items()}
         except (Py4JJavaError, ValueError, AttributeError):
             return None
 
@@ -114,6 +132,8 @@ def past_ends(cluster: Cluster, topics: Iterable[str], first_ms: int, last_ms: i
 
 
 JOB = "ingest"
+# The topics that lose no record that a reader of all of them needs.
+_KEPT = (CONSUMER_OFFSETS, TRANSACTION_STATE)
 _POLL_S = 1
 # useDeprecatedOffsetFetching: Spark's newer offset lookup skips internal topics, whether subscribed or assigned; the older one
 # does not. (A subscription would create a consumer group, whose records would then be part of the history that is read.)
@@ -185,6 +205,7 @@ def ingest(spark: SparkSession, options: IngestOptions, on_progress: Callable[[I
             reason = f"the cluster at {options.bootstrap_servers} has no topic {' or '.join(TOPICS)}"
             raise NoRecords(f"{reason}: brokers create them for the first group or transaction; run this again after that")
         run = _Run(spark, warehouse.path, cluster, Checkpoint(spark, checkpoint))
+        run.require_kept(_KEPT)
         stream = _source(spark, options, partitions).writeStream.foreachBatch(run.write)
         stream = stream.option("checkpointLocation", checkpoint).queryName("odradek ingest").trigger(availableNow=True)
         with configured(spark, _CONFIGS):
@@ -210,6 +231,7 @@ def _source(spark: SparkSession, options: IngestOptions, partitions: dict[str, l
         "maxOffsetsPerTrigger": str(options.max_records_per_batch),
         # A hot group is in one partition of the topic. This lets several tasks share the partition.
         "maxRecordsPerPartition": str(_RECORDS_A_TASK),
+        "failOnDataLoss": "false",
     }
     return spark.readStream.format("kafka").options(**settings).load()
 
@@ -228,9 +250,6 @@ def _finish(query: StreamingQuery, run: "_Run", options: IngestOptions, on_progr
 
 def _pipeline_error(failure: StreamingQueryException, options: IngestOptions) -> PipelineError:
     text = str(failure)
-    if "KAFKA_DATA_LOSS" in text or "failOnDataLoss" in text:
-        reason = f"the topics lost records that the warehouse {options.warehouse} does not have yet"
-        return PipelineError(f"{reason} (a topic was created again or truncated): start with a new --warehouse")
     if any(sign in text for sign in _UNREACHABLE):
         return Unreachable(f"the cluster at {options.bootstrap_servers} stopped answering: run this again when it is back")
     return PipelineError(f"ingest failed; run it again to continue from its checkpoint: {root_cause(text)}")
@@ -246,12 +265,25 @@ class _Run:
         sampled = read_end_offsets(spark, warehouse).select("topic").distinct()
         self._topics: set[str] = {row.topic for row in sampled.toLocalIterator()}
 
+    def require_kept(self, topics: Iterable[str]) -> None:
+        """Raise PipelineError if one of these topics has lost records that were not read."""
+        topics = list(topics)
+        begins, ends = (
+            {(topic, partition): offset for topic, partition, offset in offsets_of(topics)}
+            for offsets_of in (self._cluster.begin_offsets, self._cluster.end_offsets)
+        )
+        for place, offset in self._checkpoint.position().items():
+            # A partition without a leader is not known.
+            if place in begins and not begins[place] <= offset <= ends.get(place, offset):
+                reason = f"the topics lost records that the warehouse {self._warehouse} does not have yet"
+                raise PipelineError(f"{reason} (a topic was created again or truncated): start with a new --warehouse")
+
     def write(self, records: DataFrame, batch: int) -> None:
         """Write one micro-batch, replacing the output of an interrupted attempt."""
         decoded = decode(records.coalesce(self._tasks(batch)))
         observed = Observation()
         of_group_ms = f.when(f.col("kind") != TRANSACTION, f.unix_millis("timestamp"))
-        names_ids = f.col("kind").startswith(CONSUMER_GROUP_PREFIX)
+        names_ids = reduce(or_, map(f.col("kind").startswith, WITH_TOPIC_IDS))
         is_bad = f.col("reason").isNotNull()
         rows = decoded.withColumns({"date": f.to_date("timestamp"), "batch": f.lit(batch).cast("long")}).observe(
             observed,
@@ -323,14 +355,18 @@ class _Run:
 
 
 def _topics_of_members() -> Column:
-    """Return the topics that a record's members are assigned, or that a consumer group's member reads; null for none.
+    """Return the topics that a record's members are assigned, or that a member of a newer group reads; null for none.
 
     Each micro-batch collects these arrays, and members of a group mostly have the same.
     """
     assigned = f.expr(
         "array_sort(array_distinct(flatten(transform(members, member -> transform(member.assignment, a -> a.topic)))))"
     )
-    names = {"consumer_group_member_metadata": "$.subscribed_topic_names", "consumer_group_regular_expression": "$.topics"}
+    names = {
+        "consumer_group_member_metadata": "$.subscribed_topic_names",
+        "consumer_group_regular_expression": "$.topics",
+        "share_group_member_metadata": "$.subscribed_topic_names",
+    }
     subscribed = [
         f.when(f.col("kind") == kind, f.from_json(f.get_json_object("fields", path), "array<string>"))
         for kind, path in names.items()

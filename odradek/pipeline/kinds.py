@@ -55,7 +55,13 @@ from odradek.pipeline.columns import (
     places_among,
     strings,
 )
-from odradek.pipeline.schema import GROUP_METADATA, OFFSET_COMMIT, TRANSACTION
+from odradek.pipeline.schema import (
+    CONSUMER_OFFSETS,
+    GROUP_METADATA,
+    OFFSET_COMMIT,
+    TRANSACTION,
+    TRANSACTION_STATE,
+)
 from odradek.protocol.coordinator_records import MalformedMessage, consumer_protocol
 from odradek.protocol.coordinator_records.consumer_protocol import CONSUMER_PROTOCOL_TYPE
 from odradek.protocol.texts import uuid_bytes_text
@@ -76,7 +82,7 @@ class Rows(NamedTuple):
 
 
 class Kind(NamedTuple):
-    """A kind of record on ``__transaction_state`` or ``__consumer_offsets``, with the versions of its keys and values.
+    """A kind of record on ``topic``, with the versions of its keys and values.
 
     ``value_versions`` are in the order in which they are tried, the most frequent first. ``read_value`` takes the version as
     its first argument. ``build`` makes the columns, out of the values' bytes and the result of ``read_value``; it may raise
@@ -84,7 +90,7 @@ class Kind(NamedTuple):
     """
 
     name: str
-    is_on_transaction_state: bool
+    topic: str
     key_versions: tuple[int, ...]
     value_versions: tuple[int, ...]
     read_key: Callable[[Cursor], Fields]
@@ -189,7 +195,9 @@ def topic_id(raw: bytes) -> str | None:
     return None if raw == _ZERO_ID else uuid_bytes_text(raw)
 
 
-OFFSET_COMMITS = Kind(OFFSET_COMMIT, False, (0, 1), (4, 3, 2, 1, 0), _read_offset_key, _read_offset_commit, _build_offset_commits)
+OFFSET_COMMITS = Kind(
+    OFFSET_COMMIT, CONSUMER_OFFSETS, (0, 1), (4, 3, 2, 1, 0), _read_offset_key, _read_offset_commit, _build_offset_commits
+)
 
 
 # The size of a member with empty fields in the smallest version: three strings, a timeout, two byte fields.
@@ -251,7 +259,7 @@ def _of_consumers(
     return each_once(data, places[is_consumer], decode, decoded).take(places_among(is_consumer))
 
 
-GROUPS = Kind(GROUP_METADATA, False, (2,), (3, 2, 1, 0), _read_group_key, _read_generation, _build_generations)
+GROUPS = Kind(GROUP_METADATA, CONSUMER_OFFSETS, (2,), (3, 2, 1, 0), _read_group_key, _read_generation, _build_generations)
 
 
 # Names as in DescribeTransactions, by the status in the record.
@@ -349,4 +357,4 @@ def _partitions(data: Bytes, topics: Elements, count: int) -> pa.Array:
     return lists(Elements(row[is_new], {}), count, structs)
 
 
-TRANSACTIONS = Kind(TRANSACTION, True, (0,), (1, 0), _read_transaction_key, _read_transaction, _build_transactions)
+TRANSACTIONS = Kind(TRANSACTION, TRANSACTION_STATE, (0,), (1, 0), _read_transaction_key, _read_transaction, _build_transactions)

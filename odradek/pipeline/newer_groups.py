@@ -1,4 +1,4 @@
-"""The records of consumer (KIP-848), share and streams groups into JSON, by columns.
+"""The records of consumer (KIP-848), share and streams groups, and the states of share partitions, into JSON, by columns.
 
 The text of a row equals ``json.dumps`` of the record as ``protocol.coordinator_records.newer_groups`` reads it. Each field of
 all rows becomes a column of texts, and the texts of a row are joined. Equal strings, topic ids and bytes become text once.
@@ -8,7 +8,7 @@ are dropped.
 """
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -17,7 +17,6 @@ import pyarrow.compute as pc
 
 from odradek.pipeline.columns import Column, Cursor, Elements, Integers, Mask, each_once, lists, places_among, strings
 from odradek.protocol.coordinator_records.newer_groups import (
-    KINDS,
     VALUE_VERSION,
     FieldSpec,
     Kind,
@@ -35,10 +34,12 @@ _READ_INTEGER: dict[str | None, Callable[[Cursor], Integers]] = {
 _UUID_BYTES = 16
 
 
-def read_newer(key: Column, value: Column, key_versions: Integers, is_left: Mask) -> Iterator[tuple[Integers, dict[str, Any]]]:
-    """Yield, for each kind of newer groups' records, the rows of that kind among those left, and their columns."""
+def read_newer(
+    kinds: Mapping[int, Kind], key: Column, value: Column, key_versions: Integers, is_left: Mask
+) -> Iterator[tuple[Integers, dict[str, Any]]]:
+    """Yield, for each of these kinds, the rows of that kind among those left, and their columns."""
     for key_version in np.unique(key_versions[is_left]).tolist():
-        kind = KINDS.get(key_version)
+        kind = kinds.get(key_version)
         if kind is not None:
             rows, columns = _read_kind(kind, key, value, np.flatnonzero(is_left & (key_versions == key_version)))
             if len(rows):
@@ -48,8 +49,11 @@ def read_newer(key: Column, value: Column, key_versions: Integers, is_left: Mask
 def _read_kind(kind: Kind, key: Column, value: Column, rows: Integers) -> tuple[Integers, dict[str, Any]]:
     keys = key.cursor(rows)
     keys.read_int16()
-    places = [keys.read_string() for _ in kind.key_names]
-    named = _joined(zip(kind.key_names, [_texts(keys, each, _json_string) for each in places], strict=True))
+    groups = keys.read_string()
+    group, *others = kind.key
+    named = _joined(
+        [(group.name, _texts(keys, groups, _json_string)), *((spec.name, _read_of_key(keys, spec)) for spec in others)]
+    )
     has_value = ~value.is_null[rows]
     values = value.cursor(rows[has_value])
     values.require(values.read_int16() == VALUE_VERSION)
@@ -63,9 +67,14 @@ def _read_kind(kind: Kind, key: Column, value: Column, rows: Integers) -> tuple[
         "kind": pa.repeat(kind.name, len(kept)),
         "is_tombstone": pa.array(~has_value[kept]),
         "value_version": pa.array(np.full(len(kept), VALUE_VERSION), mask=~has_value[kept]),
-        "group": strings(key.data, places[0][kept]),
+        "group": strings(key.data, groups[kept]),
         "fields": texts.take(pa.array(kept)),
     }
+
+
+def _read_of_key(cursor: Cursor, spec: FieldSpec) -> pa.Array:
+    """Return the JSON text of a key's field in each row. Strings in keys are not compact."""
+    return _texts(cursor, cursor.read_string(), _json_string) if spec.kafka_type == "string" else _read(cursor, spec)
 
 
 def _read(cursor: Cursor, spec: FieldSpec) -> pa.Array:

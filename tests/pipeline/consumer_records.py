@@ -5,6 +5,11 @@ from typing import Any
 ORDERS_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 NAMES = {ORDERS_ID: "orders"}
 
+# Of a consumer group's values, and not of a share group's.
+_OF_CONSUMERS = frozenset(
+    {"instance_id", "subscribed_topic_regex", "rebalance_timeout_ms", "server_assignor", "partitions_pending_revocation"}
+)
+
 ConsumerRecord = tuple[str, bool, dict[str, Any]]
 
 
@@ -57,6 +62,21 @@ def removed(member_id: str) -> list[ConsumerRecord]:
     """The tombstones of a member, in the coordinator's order."""
     kinds = ("current_member_assignment", "target_assignment_member", "member_metadata")
     return [_record(kind, None, member_id=member_id) for kind in kinds]
+
+
+def sharing(*records: ConsumerRecord) -> list[ConsumerRecord]:
+    """The same records of a share group, whose values have fewer fields."""
+    return [
+        (kind.replace("consumer_group_", "share_group_"), is_tombstone, {k: v for k, v in told.items() if k not in _OF_CONSUMERS})
+        for kind, is_tombstone, told in records
+    ]
+
+
+def states_of(**names: str) -> ConsumerRecord:
+    """The topics whose share partitions have a state: id by name."""
+    topics = [{"topic_id": topic_id, "topic_name": name, "partitions": [0]} for name, topic_id in names.items()]
+    told = {"initializing_topics": [], "initialized_topics": topics, "deleting_topics": []}
+    return "share_group_state_partition_metadata", False, {"group_id": "g", **told}
 
 
 def topics_of_old(**names: str) -> ConsumerRecord:

@@ -19,7 +19,7 @@ from odradek.protocol.coordinator_records import (
 )
 
 AT = datetime(2025, 1, 2, 3, 4, 5, 678000, tzinfo=UTC)
-OFFSETS, TRANSACTIONS = "__consumer_offsets", "__transaction_state"
+OFFSETS, TRANSACTIONS, SHARES = "__consumer_offsets", "__transaction_state", "__share_group_state"
 # A subscription to two topics and an assignment of three partitions of one, as Kafka's clients write them.
 SUBSCRIPTION = bytes.fromhex("0001 00000002 0001") + b"a" + bytes.fromhex("0001") + b"b" + bytes.fromhex("ffffffff 00000000")
 ASSIGNMENT = (

@@ -19,6 +19,7 @@ from odradek.pipeline.schema import (
     OFFSET_COMMIT,
     PARTITIONED_BY,
     RAW,
+    SHARE_GROUP_STATE,
     TOPIC_IDS_DIR,
     TRANSACTION,
     TRANSACTION_STATE,
@@ -59,7 +60,7 @@ class History:
     def __init__(self) -> None:
         self.rows: list[dict[str, Any]] = []
         self.samples: list[dict[str, Any]] = []
-        self._offsets = {CONSUMER_OFFSETS: count(), TRANSACTION_STATE: count()}
+        self._offsets = {CONSUMER_OFFSETS: count(), TRANSACTION_STATE: count(), SHARE_GROUP_STATE: count()}
 
     def commit(self, group: str, offset: int | None, seconds: float, *, partition: int = 0, topic: str = "orders") -> None:
         """A committed offset; None deletes it."""
@@ -83,11 +84,15 @@ class History:
         """A group's deletion."""
         self._add(CONSUMER_OFFSETS, GROUP_METADATA, seconds, group=group, is_tombstone=True)
 
-    def consumer(self, group: str, seconds: float, *records: ConsumerRecord) -> None:
-        """Records of a consumer group, of one batch."""
+    def consumer(self, group: str, seconds: float, *records: ConsumerRecord, topic: str = CONSUMER_OFFSETS) -> None:
+        """Records of a consumer or share group, of one batch."""
         for kind, is_tombstone, fields in records:
             told = json.dumps({**fields, "group_id": group})
-            self._add(CONSUMER_OFFSETS, kind, seconds, group=group, is_tombstone=is_tombstone, fields=told)
+            self._add(topic, kind, seconds, group=group, is_tombstone=is_tombstone, fields=told)
+
+    def share(self, group: str, seconds: float, *records: ConsumerRecord) -> None:
+        """Records of a group's share partitions, of one batch."""
+        self.consumer(group, seconds, *records, topic=SHARE_GROUP_STATE)
 
     def transaction(
         self,

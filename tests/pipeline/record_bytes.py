@@ -14,7 +14,7 @@ from odradek.protocol.coordinator_records import (
     encode_value,
 )
 from odradek.protocol.varint import uvarint
-from tests.pipeline.decoded import ASSIGNMENT, OFFSETS, SUBSCRIPTION, TRANSACTIONS
+from tests.pipeline.decoded import ASSIGNMENT, OFFSETS, SHARES, SUBSCRIPTION, TRANSACTIONS
 from tests.protocol import test_newer_groups
 
 int8s, int16s, int32s, int64s = (st.integers(-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) for bits in (8, 16, 32, 64))
@@ -173,7 +173,7 @@ records = st.one_of(
     records_of(TRANSACTIONS, transaction_keys, transaction_values()),
     newer.map(lambda written: (OFFSETS, *written)),
     st.tuples(
-        st.sampled_from([OFFSETS, TRANSACTIONS]),
+        st.sampled_from([OFFSETS, TRANSACTIONS, SHARES]),
         st.none() | st.binary(max_size=14) | offset_keys | group_keys | transaction_keys,
         st.none() | st.binary(max_size=40) | offset_values | group_values() | transaction_values(),
     ),

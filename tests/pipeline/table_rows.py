@@ -5,7 +5,8 @@ from functools import cache
 
 from pyspark.sql import SparkSession
 
-from odradek.pipeline.schema import TABLES, local_rows
+from odradek.pipeline.schema import local_rows
+from odradek.pipeline.tables.schema import TABLES
 
 START = datetime(2026, 3, 1, 3, 0, tzinfo=UTC)
 NOW_S = 20_000
@@ -62,6 +63,24 @@ def opened(transactional_id, status, age_s, in_state_s):
     known = {"transactional_id": transactional_id, "status": status, "start_at": at(NOW_S - age_s)}
     known |= {"last_update_at": at(NOW_S - in_state_s), "partitions": [("t", 0)]}
     return known | {"producer_id": 7, "producer_epoch": 0, "timeout_ms": 60_000}
+
+
+def delivery(group, seconds, change, count, *, held_ms=None, first=7, last=None, partition=0, since=0, **columns):
+    """The end of a delivery of records that came to be available at ``since``."""
+    state = {"accepted": "Acknowledged", "returned": "Available", "archiving": "Archiving", "archived": "Archived"}[change]
+    known = {"group": group, "topic": "t", "partition": partition, "at": at(seconds), "first_offset": first}
+    known |= {"last_offset": first if last is None else last, "records": 1 if last is None else last - first + 1}
+    known |= {"change": change, "state": state, "delivery_count": count, "previous_state": "Available"}
+    known |= {"previous_delivery_count": count - 1, "held_ms": held_ms, "first_returned_at": at(since)}
+    return known | {"record_partition": 0, "record_offset": round(seconds)} | columns
+
+
+def task_move(group, seconds, from_process, to_process, **columns):
+    """A move of a task with state, from a member of one process to one of the other."""
+    known = {"group": group, "subtopology": "0", "partition": 1, "generation": round(seconds), "at": at(seconds)}
+    known |= {"from_process": from_process, "to_process": to_process, "to_member": f"member of {to_process}"}
+    known |= {"from_member": from_process and f"member of {from_process}", "is_stateful": True, "had_standby": False}
+    return known | {"away_ms": 7, "record_partition": 0, "record_offset": round(seconds)} | columns
 
 
 def owning(*counts):

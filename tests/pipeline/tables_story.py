@@ -10,11 +10,11 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
-from odradek.pipeline.schema import TABLES
 from odradek.pipeline.tables import read_table
+from odradek.pipeline.tables.schema import TABLES
 from tests.pipeline.raw_by_hand import History
 
-_TELLERS = ("groups", "consumer_groups", "moves", "offsets", "transactions")
+_TELLERS = ("groups", "consumer_groups", "moves", "offsets", "shares", "streams", "transactions")
 _PARTS: list[Callable[[History], None]] = []
 
 

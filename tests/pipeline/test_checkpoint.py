@@ -22,6 +22,15 @@ def test_a_micro_batch_goes_from_the_one_before_to_its_end(checkpoint, batch, of
     assert checkpoint.offsets_in(batch) == offsets
 
 
+def test_the_next_record_is_read_behind_the_last_micro_batch_that_is_done(checkpoint, tmp_path):
+    assert checkpoint.position() == {("t", 0): 0, ("t", 1): 5}
+    (tmp_path / "commits").mkdir()
+    for number in (0, 1):
+        (tmp_path / "commits" / str(number)).write_text("v1")
+        (tmp_path / "commits" / f".{number}.crc").write_text("")
+    assert checkpoint.position() == {("t", 0): 10, ("t", 1): 107}
+
+
 def test_so_it_is_in_a_checkpoint_of_sparks(spark, life, warehouse):
     life.produce("orders", b"1")
     life.commit("g", "orders", 1)

@@ -2,7 +2,8 @@
 
 import pytest
 
-from odradek.pipeline.tables.consumer_story import CONVERTED, GroupStory, Record
+from odradek.pipeline.tables.consumer_story import CONVERTED, GroupStory
+from odradek.pipeline.tables.stories import Record
 from tests.pipeline.consumer_records import (
     NAMES,
     ConsumerRecord,
@@ -12,6 +13,8 @@ from tests.pipeline.consumer_records import (
     has,
     regex,
     removed,
+    sharing,
+    states_of,
     target,
     topics_of_old,
 )
@@ -177,6 +180,37 @@ def test_a_partition_that_its_owner_gets_back_before_it_gave_it_up_has_not_moved
     ]
     moves = Told(TWO_JOIN[:3], back, again).column("partition_moves", "from_member", "to_member", "kept_ms")
     assert moves[2:] == [("a", "c", 3000)]
+
+
+def test_a_share_group_has_generations_and_members_and_partitions_that_several_have():
+    together = [has("a", 2, 0, 1), consumer("b"), epoch(2), target("a", 0, 1), target("b", 0), assigned(2), has("b", 2, 0)]
+    log = [
+        (
+            1,
+            [*sharing(consumer("a", client="one"), epoch(1)), states_of(bills="BILLS"), *sharing(target("a", 0, 1), assigned(1))],
+        ),
+        (2, sharing(has("a", 1, 0, 1), *together)),
+        (3, sharing(consumer("a", client="one", topics=("bills", "orders")), has("a", 3, 0, topic_id="BILLS"))),
+    ]
+    for is_cut in (False, True):
+        told = Told(log, [(9, sharing(*removed("b"), epoch(3)))], is_cut=is_cut)
+        names = ("generation", "reason", "state", "member_count", "group_type", "protocol_type")
+        assert told.column("group_generations", *names) == [
+            (1, "first", "Stable", 1, "Share", "share"),
+            (2, "members", "Stable", 2, "Share", "share"),
+        ]
+        assert told.column("member_changes", "generation", "member_id", "change") == [
+            (1, "a", "joined"),
+            (2, "b", "joined"),
+            (3, "b", "gone"),
+        ]
+        assert told.rows["partition_moves"] == []
+        now = told.story.now().columns
+        assert (now["group_type"], now["state"]) == ("Share", "Stable")
+        [member] = now["members"]
+        assert member["assignment"] == [{"topic": "bills", "partitions": [0]}]
+        assert member["rebalance_timeout"] is None
+    assert Told(log, [(9, sharing(*removed("a"), *removed("b"), epoch(3)))]).state == "Empty"
 
 
 def test_of_a_group_made_anew_nothing_of_the_former_is_known():

@@ -6,15 +6,14 @@ looked for once.
 
 import json
 from collections import defaultdict
-from dataclasses import asdict
 
 import pytest
 
-from odradek.pipeline.errors import PipelineError
 from odradek.pipeline.findings import detect
 from odradek.pipeline.findings.finding import FINDING, Thresholds
 from odradek.pipeline.findings.offsets import stuck_partitions
 from tests.pipeline.table_rows import NOW_S, at, change, end, generation, move, opened, owning, reader, sample, transaction
+from tests.pipeline.test_share_findings import KINDS_OF_SHARES
 from tests.project.documents import DOCS, table
 
 THRESHOLDS = Thresholds()
@@ -476,24 +475,6 @@ def test_the_share_that_an_application_aborts_is_of_all_its_instances(found, app
     assert row["evidence"]["transactional_ids"] == (2 if application == "app" else 1)
 
 
-@pytest.mark.parametrize("settings", [{"no_such": "1"}, {"stuck_s": "long"}, {"stuck_s": "0"}, {"stuck_s": "nan"}])
-def test_a_threshold_that_is_none_is_refused(settings):
-    with pytest.raises(PipelineError, match="threshold"):
-        THRESHOLDS.with_settings(settings)
-
-
-def test_thresholds_are_set_by_name():
-    assert THRESHOLDS.with_settings({"stuck_s": "15"}) == Thresholds(stuck_s=15.0)
-
-
-def test_the_documents_table_has_every_threshold_with_its_default():
-    told = {}
-    for row in table(DOCS / "pipeline.md", "threshold", "default", ""):
-        names, values = row["threshold"].replace("`", "").split(", "), row["default"].split(", ")
-        told |= dict(zip(names, map(float, values), strict=True))
-    assert told == asdict(THRESHOLDS)
-
-
 def test_the_documents_table_has_every_kind(all_found):
     kinds = {row["kind"].strip("`") for row in table(DOCS / "pipeline.md", "kind", "severity", "subject", "what")}
-    assert kinds == {row["kind"] for row in all_found}
+    assert kinds == {row["kind"] for row in all_found} | KINDS_OF_SHARES | {"moving_task"}

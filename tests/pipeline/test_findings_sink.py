@@ -11,7 +11,8 @@ from odradek.pipeline.errors import PipelineError, Unreachable
 from odradek.pipeline.findings import sink
 from odradek.pipeline.findings.finding import FINDING
 from odradek.pipeline.findings.sink import FindingsTopic, send_findings
-from odradek.pipeline.schema import TABLES, local_rows
+from odradek.pipeline.schema import local_rows
+from odradek.pipeline.tables.schema import TABLES
 from tests.spark.kafka import Kafka, Record
 
 NOON = datetime(2026, 3, 1, 12, 0, tzinfo=UTC)

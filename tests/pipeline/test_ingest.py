@@ -5,13 +5,15 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from confluent_kafka import TopicPartition
+from confluent_kafka.admin import AdminClient
 from pyspark.sql import functions as f
 
 from odradek.pipeline import ingest as ingest_module
 from odradek.pipeline.errors import NoRecords, PipelineError, Unreachable
 from odradek.pipeline.ingest import IngestOptions, ingest
 from odradek.pipeline.schema import read_end_offsets, read_quarantine, read_raw
-from tests.pipeline.conftest import Life, as_dicts
+from tests.pipeline.conftest import TIMEOUT_S, Life, as_dicts
 
 
 def coordinates(spark, warehouse):
@@ -116,6 +118,25 @@ def test_what_cannot_be_decoded_is_in_quarantine_with_its_bytes_and_the_rest_goe
     assert read_raw(spark, warehouse).count() == 0
 
 
+def test_records_that_were_deleted_are_missed_except_those_of_the_share_coordinator(spark, life, options, warehouse, monkeypatch):
+    """Another topic stands in for either."""
+    monkeypatch.setattr(ingest_module, "TOPICS", ("lookalike",))
+    life.produce("lookalike", b"1", b"2")
+    ingest(spark, options)
+    life.produce("lookalike", b"3", b"4", b"5")
+    before = TopicPartition("lookalike", 0, 4)
+    # The client has to outlive its futures.
+    admin = AdminClient({"bootstrap.servers": life.broker.address})
+    [deleted] = admin.delete_records([before]).values()
+    deleted.result(TIMEOUT_S)
+    with monkeypatch.context() as patch:
+        patch.setattr(ingest_module, "_KEPT", ("lookalike",))
+        with pytest.raises(PipelineError, match=r"the topics lost records .*truncated.*: start with a new --warehouse"):
+            ingest(spark, options)
+    assert ingest(spark, options).records == 1
+    assert sorted(row.offset for row in read_quarantine(spark, warehouse).collect()) == [0, 1, 4]
+
+
 def test_another_clusters_warehouse_is_refused(spark, life, options, warehouse, broker_process):
     life.produce("orders", b"1")
     life.commit("g", "orders", 1)
@@ -146,7 +167,7 @@ def test_a_warehouse_that_cannot_be_written_to_is_refused(spark, life, options, 
 
 def test_a_cluster_without_either_topic_is_told(spark, life, options):
     with pytest.raises(
-        NoRecords, match="has no topic __consumer_offsets or __transaction_state: brokers create them for the first"
+        NoRecords, match="has no topic __consumer_offsets or __transaction_state or __share_group_state: brokers create them"
     ):
         ingest(spark, options)
 

@@ -1,24 +1,48 @@
-"""Records of newer groups: read by columns into the JSON that they are read into one by one."""
+"""Records of newer groups and share partitions: read by columns into the JSON that they are read into one by one."""
 
 import json
 
 from hypothesis import given
 from hypothesis import strategies as st
 
+from odradek.protocol.coordinator_records import encode_key
 from odradek.protocol.varint import uvarint
 from tests.cases import each_case
-from tests.pipeline.decoded import OFFSETS, TRANSACTIONS, batch_of, left_of, rows_of, rows_one_by_one
+from tests.pipeline.decoded import OFFSETS, SHARES, TRANSACTIONS, batch_of, left_of, rows_of, rows_one_by_one
 from tests.pipeline.record_bytes import compact_string, names, string
+from tests.protocol import test_share_state_records
 from tests.protocol.test_newer_groups import WRITTEN
 
-KAFKAS = [(OFFSETS, bytes.fromhex(key), bytes.fromhex(value)) for _, key, value, _ in WRITTEN]
-TOMBSTONES = [(OFFSETS, key, None) for _, key, _ in KAFKAS]
+SHARE_STATES = [(SHARES, encode_key(key), bytes.fromhex(value)) for key, _, value in test_share_state_records.WRITTEN]
+KAFKAS = [*((OFFSETS, bytes.fromhex(key), bytes.fromhex(value)) for _, key, value, _ in WRITTEN), *SHARE_STATES]
+TOMBSTONES = [(topic, key, None) for topic, key, _ in KAFKAS]
 
 
 def test_what_kafka_writes_is_read_by_columns():
     some = [*KAFKAS, *TOMBSTONES, *KAFKAS]
     assert left_of(*some) == []
     assert rows_of(batch_of(*some)) == rows_one_by_one(batch_of(*some))
+
+
+def test_the_state_of_a_share_partition_has_kafkas_names():
+    row = rows_of(batch_of(SHARE_STATES[0]))[0]
+    assert (row["kind"], row["key_version"], row["group"]) == ("share_snapshot", 0, "grüp")
+    assert json.loads(row["fields"]) == {
+        "group_id": "grüp",
+        "topic_id": "AQIDBAUGBwgJCgsMDQ4PEA",
+        "partition": 2,
+        "snapshot_epoch": 3,
+        "state_epoch": 4,
+        "leader_epoch": 5,
+        "start_offset": 5,
+        "create_timestamp": 1_700_000_000_000,
+        "write_timestamp": 1_700_000_001_000,
+        "state_batches": [
+            {"first_offset": 5, "last_offset": 9, "delivery_state": 0, "delivery_count": 1},
+            {"first_offset": 10, "last_offset": 10, "delivery_state": 2, "delivery_count": 3},
+        ],
+        "delivery_complete_count": 7,
+    }
 
 
 @st.composite
@@ -69,6 +93,8 @@ def test_any_text_is_json(some):
         (OFFSETS, share_member()[1] + b"\0", None),
         (OFFSETS, b"\0\x09\0\1g", None),
         (TRANSACTIONS, *share_member()[1:]),
+        (SHARES, *share_member()[1:]),
+        (SHARES, SHARE_STATES[0][1][:-1], None),
     ],
 )
 def test_other_forms_are_left_and_nothing_of_them_is_lost(record):

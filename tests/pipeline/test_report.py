@@ -4,6 +4,7 @@
 """
 
 import re
+from html import escape
 
 import pytest
 
@@ -12,9 +13,22 @@ from odradek.pipeline.findings import FINDING
 from odradek.pipeline.report import compose, data, write_report
 from odradek.pipeline.schema import local_rows
 from tests.chromium import Chromium
-from tests.pipeline.table_rows import NOW_S, at, change, generation, move, owning, reader, sample, transaction
+from tests.pipeline.table_rows import (
+    NOW_S,
+    at,
+    change,
+    delivery,
+    generation,
+    move,
+    owning,
+    reader,
+    sample,
+    task_move,
+    transaction,
+)
 
 EVIL = '<img src=x onerror="console.error(1)">'
+ESCAPED = escape(EVIL)
 INK_WHEN_DARK = "rgb(230, 233, 237)"
 # Written where a test asks how wide the page came to be.
 PROBE = "<script>document.body.dataset.fits = document.documentElement.scrollWidth <= window.innerWidth</script>"
@@ -42,6 +56,22 @@ HISTORY = {
         transaction("hung-1", 0, 61_000, "timed_out"),
         *(transaction(f"busy-{n % 3}", n, 10 + n) for n in range(500)),
     ],
+    "share_deliveries": [
+        *(delivery("senders", n, "accepted", 1, last=1006, partition=n) for n in range(data.SHARE_PARTITIONS)),
+        delivery("senders", 70, "returned", 4, partition=3),
+        delivery("senders", 90, "archiving", 5, partition=3),
+        delivery("senders", 91, "archived", 5, partition=3, previous_state="Archiving"),
+        delivery(EVIL, 90, "returned", 1),
+    ],
+    "share_partitions_now": [{"group": "senders", "topic": "t", "partition": 3, "start_offset": 1007}],
+    "task_moves": [
+        task_move("sums", 40, None, "p"),
+        task_move("sums", 50, "p", "q"),
+        task_move("sums", 60, "q", "p", had_standby=True, away_ms=4012),
+        task_move("sums", 61, "p", "p"),
+        *(task_move(EVIL, n, None, "p", partition=n) for n in range(data.TASKS)),
+    ],
+    "tasks_now": [{"group": "sums", "subtopology": "0", "partition": 1, "client_id": EVIL, "standby": ["n"]}],
 }
 
 FOUND = [
@@ -145,6 +175,22 @@ def test_groups_have_a_bound_and_the_worst_come_first(page):
     named = re.findall(r"<summary><b>([^<]+)</b>", html)
     assert (named[0], len(named)) == ("stormy", data.GROUPS)
     assert "And 6 more groups" in html
+
+
+def test_the_share_partitions_with_archived_records_come_first(page):
+    text = text_of(page.read_text(encoding="utf-8"))
+    told = text[text.index("Share groups") :]
+    heads = "group partition start offset accepted returned archived most deliveries"
+    assert f"{heads} senders t-3 1007 1,000 1 1 5 {ESCAPED} t-0 0 1 0 1 senders t-0 1,000 0 0 1" in told
+    assert "And 1 more share partitions" in told
+
+
+def test_the_tasks_that_moved_most_come_first(page):
+    text = text_of(page.read_text(encoding="utf-8"))
+    told = text[text.index("Streams groups") :]
+    heads = "group task has it now standbys moves between processes to a standby longest pause ms"
+    assert f"{heads} sums 0_1 {ESCAPED} 1 3 2 1 4,012 {ESCAPED} 0_0 0 0 0 0 7" in told
+    assert "And 1 more tasks" in told
 
 
 def test_nothing_yet_is_a_page_too(spark):

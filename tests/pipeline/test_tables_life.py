@@ -2,8 +2,8 @@
 
 from confluent_kafka import Consumer
 
-from odradek.pipeline.schema import TABLES
 from odradek.pipeline.tables import read_table
+from odradek.pipeline.tables.schema import TABLES
 from tests.pipeline.conftest import Life
 from tests.pipeline.tables_story import Tables
 

@@ -5,14 +5,14 @@ from pathlib import Path
 import pytest
 
 from odradek.pipeline.errors import NoRecords, PipelineError
-from odradek.pipeline.schema import TABLES
 from odradek.pipeline.tables import Built, build_tables, files, read_table
 from odradek.pipeline.tables.files import Files, Pass, Writer
+from odradek.pipeline.tables.schema import TABLES
 from tests.pipeline.raw_by_hand import History, at, put_raw, put_samples
 from tests.pipeline.tables_story import Tables, whole_history
 
-# In seconds of the history: what is told until then is a micro-batch.
-_CUTS = (8, 400)
+# In seconds of the history: what is told until then is a micro-batch. The last one is a day, after everything.
+_CUTS = (8, 86_400)
 
 
 def _put(spark, warehouse: str, batch: int, history: History, since: float, until: float) -> None:

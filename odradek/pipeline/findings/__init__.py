@@ -4,9 +4,11 @@ Spark SQL computes all of them at each pass, from the tables alone. The same tab
 no matter which passes built them. Each pass replaces ``findings``, so the next pass repairs an interrupted one. No detector
 reads a clock: "now" is the newest time in the tables.
 
-    rows.py          the row, and helpers of the detectors  groups.py        rebalances, members, assignments
-    thresholds.py    the limits that make a finding         offsets.py       lag, partitions that stand still
-    sink.py          findings as messages, each sent once   transactions.py  hanging, slow, aborted
+    finding.py       limits, the row, and helpers           groups.py        rebalances, members, assignments
+    sink.py          findings as messages, each sent once   offsets.py       lag, partitions that stand still
+                                                            shares.py        poison records, records that are held
+                                                            streams.py       tasks that move back and forth
+                                                            transactions.py  hanging, slow, aborted
 """
 
 from functools import cache, reduce
@@ -17,7 +19,9 @@ from pyspark.sql import functions as f
 from odradek.pipeline.findings.finding import FINDING, HIGH, LOW, MEDIUM, Read, Thresholds, read_findings
 from odradek.pipeline.findings.groups import flapping_members, rebalance_figures, rebalance_storms, uneven_assignments
 from odradek.pipeline.findings.offsets import backward_commits, lag_figures, never_committed, stuck_partitions
+from odradek.pipeline.findings.shares import archived_records, held_records, redelivered_records
 from odradek.pipeline.findings.sink import FindingsTopic, send_findings
+from odradek.pipeline.findings.streams import moving_tasks
 from odradek.pipeline.findings.transactions import aborted_shares, hanging_transactions, slow_transactions
 from odradek.pipeline.schema import FINDINGS_DIR
 from odradek.pipeline.tables import read_table
@@ -51,6 +55,10 @@ DETECTORS = (
     hanging_transactions,
     slow_transactions,
     aborted_shares,
+    archived_records,
+    redelivered_records,
+    held_records,
+    moving_tasks,
 )
 
 

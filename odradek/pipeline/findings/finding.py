@@ -38,6 +38,14 @@ class Thresholds:
         open_grace_s: a transaction is hanging if it is open this long past its timeout, or in a prepare state this long.
         aborted_share: an application that aborts this share of its transactions in an hour has severity medium,
         aborted_transactions: if it had this many transactions in the hour.
+        poison_deliveries: a record of a share group is poison if it failed this many times.
+        expired_locks: the number of times that a share partition's records come back as late as locks expire, within
+            ``lock_window_s``, from which they are held,
+        lock_window_s: see ``expired_locks``,
+        lock_s: the shortest duration of a lock, Kafka's ``group.share.min.record.lock.duration.ms``,
+        longest_lock_s: the longest one, and a second for the expiry to be written.
+        task_returns: a task of a streams group moves back and forth if it returned so many times, within
+        task_window_s: this time, to the process that it had come from.
     """
 
     window_s: float = 300.0
@@ -56,6 +64,13 @@ class Thresholds:
     open_grace_s: float = 30.0
     aborted_share: float = 0.2
     aborted_transactions: float = 10.0
+    poison_deliveries: float = 3.0
+    expired_locks: float = 3.0
+    lock_window_s: float = 900.0
+    lock_s: float = 15.0
+    longest_lock_s: float = 61.0
+    task_returns: float = 3.0
+    task_window_s: float = 900.0
 
     def with_settings(self, settings: Mapping[str, str]) -> Self:
         """Return the thresholds with these settings. Raises PipelineError for an unknown name or a malformed number."""
@@ -169,6 +184,8 @@ def newest(read: Read) -> DataFrame:
         read("transactions").select(f.col("completed_at").alias("at")),
         read("open_transactions").select(f.col("last_update_at").alias("at")),
         read("lag").select(f.col("sampled_at").alias("at")),
+        read("share_deliveries").select("at"),
+        read("task_moves").select("at"),
     )
     return reduce(DataFrame.unionByName, times).agg(f.max("at").alias("newest"))
 

@@ -16,7 +16,7 @@ from pyspark.sql import Column, DataFrame, Window, WindowSpec
 from pyspark.sql import functions as f
 
 from odradek.pipeline.findings.finding import HIGH, LOW, MEDIUM, Read, Thresholds, episodes, findings_of, seconds_between, windows
-from odradek.pipeline.schema import CONSUMER
+from odradek.pipeline.schema import CONSUMER, SHARE
 
 _GONE = ("left", "expired", "gone")
 
@@ -25,11 +25,11 @@ def rebalance_figures(read: Read, thresholds: Thresholds) -> DataFrame:
     """Return rebalance figures for an operator's dashboard: one row for each group and window with a rebalance.
 
     ``sync_ms`` is the part of a rebalance that the log shows: from the end of the join phase to the assignment. ``failed``
-    counts the generations without a record: their assignment never arrived. (A consumer group's epoch may rise several times
-    before there is an assignment.)
+    counts the generations without a record: their assignment never arrived. (The epoch of a consumer or share group may rise
+    several times before there is an assignment.)
     """
     generations = read("group_generations").withColumn("before", f.lag("generation").over(_in_order()))
-    missed = f.when(_is_consumer(), 0).otherwise(f.greatest(f.col("generation") - f.col("before") - 1, f.lit(0)))
+    missed = f.when(_is_modern(), 0).otherwise(f.greatest(f.col("generation") - f.col("before") - 1, f.lit(0)))
     figures = generations.groupBy("group", windows("at", thresholds.window_s).alias("window")).agg(
         f.count(f.lit(1)).alias("rebalances"),
         f.round(f.avg("sync_ms"), 1).alias("sync_ms_avg"),
@@ -55,12 +55,12 @@ def rebalance_figures(read: Read, thresholds: Thresholds) -> DataFrame:
 def rebalance_storms(read: Read, thresholds: Thresholds) -> DataFrame:
     """Find groups with ``storm_rebalances`` or more rebalances within ``storm_window_s``.
 
-    A consumer group has a generation for each member that joins or leaves. Members that join one after another count as one
-    rebalance, the start of an application. So do members that leave one after another.
+    A consumer or share group has a generation for each member that joins or leaves. Members that join one after another count
+    as one rebalance, the start of an application. So do members that leave one after another.
     """
     came = f.signum(f.col("member_count") - f.lag("member_count", 1, 0).over(_in_order()))
     generations = read("group_generations").withColumn("came", came)
-    goes_on = _is_consumer() & (f.col("came") != 0) & (f.col("came") == f.lag("came").over(_in_order()))
+    goes_on = _is_modern() & (f.col("came") != 0) & (f.col("came") == f.lag("came").over(_in_order()))
     found = episodes(
         generations.withColumn("goes_on", f.coalesce(goes_on, f.lit(False))).where("NOT goes_on").select("group", "at"),
         ("group",),
@@ -153,8 +153,8 @@ def uneven_assignments(read: Read, thresholds: Thresholds) -> DataFrame:
     )
 
 
-def _is_consumer() -> Column:
-    return f.col("group_type").eqNullSafe(CONSUMER)
+def _is_modern() -> Column:
+    return f.coalesce(f.col("group_type").isin(CONSUMER, SHARE), f.lit(False))
 
 
 def _in_order() -> WindowSpec:

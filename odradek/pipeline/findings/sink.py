@@ -28,7 +28,7 @@ _OUTBOX = "findings_sent/outbox"
 _DONE = "findings_sent/done"
 _MESSAGE = "id string, severity string, value string, topic string, cluster_id string, ends string"
 # Kinds that describe a window. Their figures change until the window has ended.
-WINDOWED = ("rebalances", "lag", "backward_commits", "aborted_share")
+WINDOWED = ("rebalances", "lag", "backward_commits", "aborted_share", "poison_record")
 _EARLIEST = -2
 
 

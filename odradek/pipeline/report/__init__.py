@@ -1,4 +1,4 @@
-"""The report: one page of HTML that needs no network and shows the warehouse: findings, groups, lag, transactions.
+"""The report: one page of HTML that needs no network and shows the warehouse: findings, groups, lag, transactions, shares, tasks.
 
     data.py      the data, aggregated by Spark, each query with a bound
     figures.py   the drawings, with plotly
@@ -17,7 +17,7 @@ from odradek.pipeline.errors import PipelineError, check_report_file
 from odradek.pipeline.findings import read_findings
 from odradek.pipeline.findings.finding import Read
 from odradek.pipeline.report import data, figures
-from odradek.pipeline.report.page import Page
+from odradek.pipeline.report.page import APPLICATION_COLUMNS, SHARE_PARTITION_COLUMNS, TASK_COLUMNS, Page
 from odradek.pipeline.tables import read_table
 from odradek.pipeline.warehouse import Warehouse
 
@@ -58,7 +58,21 @@ def compose(read: Read, found: DataFrame, cluster_id: str | None, on_progress: C
     page.title("Transactions")
     page.text("How long they took; a point is the slowest of those that ended about then.")
     page.figure(figures.transactions(data.transactions(read, span), span))
-    page.applications(data.applications(read))
+    page.table(data.applications(read), APPLICATION_COLUMNS, "applications")
+
+    on_progress("report: share groups")
+    shares = data.share_partitions(read)
+    if shares.of:
+        page.title("Share groups")
+        page.text("Records whose deliveries have ended, by share partition. Returned ones were released, or their locks expired.")
+        page.table(shares, SHARE_PARTITION_COLUMNS, "share partitions")
+
+    on_progress("report: streams groups")
+    tasks = data.tasks(read)
+    if tasks.of:
+        page.title("Streams groups")
+        page.text("Active tasks and their moves between members. A process without a standby has to restore the state.")
+        page.table(tasks, TASK_COLUMNS, "tasks")
     return page.html()
 
 

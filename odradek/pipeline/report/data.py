@@ -6,6 +6,7 @@ bound.
 """
 
 from dataclasses import dataclass
+from functools import reduce
 
 import pandas as pd
 from pyspark.sql import Column, DataFrame, Window
@@ -25,6 +26,8 @@ MOVES = 400
 LINES = 8
 BUCKETS = 200
 APPLICATIONS = 30
+SHARE_PARTITIONS = 30
+TASKS = 30
 POINTS = 2000
 FINDINGS = 300
 LOW_FINDINGS = 100
@@ -68,13 +71,21 @@ class Counted:
 
 def span_and_counts(read: Read) -> tuple[Span, Counted]:
     """Return the span and the counts over all tables. The span of empty tables has no length."""
-    tables = {"group_generations": "at", "transactions": "completed_at", "lag": "sampled_at", "offset_commits": "at"}
+    tables = {
+        "group_generations": "at",
+        "transactions": "completed_at",
+        "lag": "sampled_at",
+        "offset_commits": "at",
+        "share_deliveries": "at",
+        "task_moves": "at",
+    }
     found = {}
     for name, time in tables.items():
         micros = f.unix_micros(time)
         figures = read(name).agg(f.count(f.lit(1)).alias("count"), f.min(micros).alias("first"), f.max(micros).alias("last"))
         found[name] = figures.collect()[0]
-    groups = read("group_generations").select("group").union(read("offset_commits").select("group")).distinct().count()
+    of_groups = (read(name).select("group") for name in ("group_generations", "offset_commits", "share_deliveries", "task_moves"))
+    groups = reduce(DataFrame.union, of_groups).distinct().count()
     times = [time for row in found.values() for time in (row["first"], row["last"]) if time is not None]
     counted = Counted(
         groups=groups,
@@ -235,6 +246,56 @@ def applications(read: Read) -> Shown:
         )
     )
     return Shown(rows.orderBy(f.desc("transactions"), "application").limit(APPLICATIONS).toPandas(), rows.count())
+
+
+def share_partitions(read: Read) -> Shown:
+    """Return records of each share partition: ``accepted``, ``returned``, ``archived``, and the most ``deliveries`` of one.
+
+    Partitions with archived records come first, then those with many returns. ``start_offset`` is null if it is not known.
+    """
+    key = ("group", "topic", "partition")
+    deliveries = read("share_deliveries")
+    ended = (f.col("change") != "archiving") | f.col("change").isNull()
+    counted = (
+        deliveries.where(ended)
+        .groupBy(*key)
+        .agg(
+            *(
+                f.coalesce(f.sum(f.when(f.col("change") == change, f.col("records"))), f.lit(0)).alias(change)
+                for change in ("accepted", "returned", "archived")
+            ),
+            f.max("delivery_count").alias("deliveries"),
+        )
+    )
+    now = read("share_partitions_now").select(*key, "start_offset")
+    rows = counted.join(now, list(key), "left").withColumn("where", f.concat_ws("-", "topic", "partition"))
+    worst_first = (f.desc("archived"), f.desc("returned"), f.desc("accepted"), "group", "where")
+    shown = rows.orderBy(*worst_first).limit(SHARE_PARTITIONS).withColumn("start_offset", f.col("start_offset").cast("string"))
+    return Shown(shown.fillna("", ["start_offset"]).toPandas(), rows.count())
+
+
+def tasks(read: Read) -> Shown:
+    """Return the moves of each streams group's tasks: ``moves``, and those ``between`` processes, the most often moved first.
+
+    ``member`` is the client that has the task now, ``standbys`` is the number of members with a standby.
+    """
+    key = ("group", "subtopology", "partition")
+    is_between = f.col("from_process") != f.col("to_process")
+    moved = (
+        read("task_moves")
+        .groupBy(*key)
+        .agg(
+            f.count("from_member").alias("moves"),
+            f.count(f.when(is_between, 1)).alias("between"),
+            f.count(f.when(is_between & f.col("had_standby"), 1)).alias("with_standby"),
+            f.coalesce(f.max("away_ms"), f.lit(0)).alias("away_ms_max"),
+        )
+    )
+    member = f.coalesce("client_id", "member_id").alias("member")
+    now = read("tasks_now").select(*key, member, f.size("standby").alias("standbys"))
+    rows = moved.join(now, list(key), "left").fillna("", ["member"]).fillna(0, ["standbys"])
+    rows = rows.withColumn("task", f.concat_ws("_", "subtopology", "partition"))
+    return Shown(rows.orderBy(f.desc("between"), f.desc("moves"), *key).limit(TASKS).toPandas(), rows.count())
 
 
 def _names(read: Read) -> DataFrame:

@@ -28,8 +28,30 @@ _KINDS = {
     "hanging_transaction": "Hanging transaction",
     "slow_transaction": "Slow transaction",
     "aborted_share": "Aborted transactions",
+    "poison_record": "Poison record",
+    "held_record": "Record held until its lock expires",
+    "moving_task": "Tasks that move back and forth",
 }
-_APPLICATION_COLUMNS = {
+SHARE_PARTITION_COLUMNS = {
+    "group": "group",
+    "where": "partition",
+    "start_offset": "start offset",
+    "accepted": "accepted",
+    "returned": "returned",
+    "archived": "archived",
+    "deliveries": "most deliveries",
+}
+TASK_COLUMNS = {
+    "group": "group",
+    "task": "task",
+    "member": "has it now",
+    "standbys": "standbys",
+    "moves": "moves",
+    "between": "between processes",
+    "with_standby": "to a standby",
+    "away_ms_max": "longest pause ms",
+}
+APPLICATION_COLUMNS = {
     "application": "application",
     "transactional_ids": "ids",
     "transactions": "transactions",
@@ -111,15 +133,15 @@ class Page:
         height_px = int(figure.layout.height)
         self._add(f'<div class="chart" style="height:{height_px}px" data-figure="{name}"></div>')
 
-    def applications(self, shown: Shown) -> None:
-        """Add a table, one row for each application."""
-        heads = "".join(f"<th>{name}</th>" for name in _APPLICATION_COLUMNS.values())
+    def table(self, shown: Shown, columns: dict[str, str], what: str) -> None:
+        """Add a table of these columns, each with its heading. ``what`` the rows are, in the plural."""
+        heads = "".join(f"<th>{name}</th>" for name in columns.values())
         self._add(f'<div class="scrolls"><table><thead><tr>{heads}</tr></thead><tbody>')
-        for row in shown.rows[list(_APPLICATION_COLUMNS)].itertuples(index=False):
+        for row in shown.rows[list(columns)].itertuples(index=False):
             cells = "".join(f"<td>{escape(str(value) if isinstance(value, str) else f'{value:,}')}</td>" for value in row)
             self._add(f"<tr>{cells}</tr>")
         self._add("</tbody></table></div>")
-        self._rest(shown, "applications")
+        self._rest(shown, what)
 
     def html(self) -> str:
         """Return the whole page."""

@@ -15,22 +15,27 @@ from pyspark.sql.types import StructType
 from odradek.pipeline.errors import NoRecords
 from odradek.pipeline.schema import (
     CHECKPOINTS_DIR,
-    CONSUMER_GROUP_PREFIX,
     GROUP_METADATA,
-    LAG,
+    MODERN_GROUP_PREFIXES,
     OFFSET_COMMIT,
     RAW,
     RAW_DIR,
+    SHARE_SNAPSHOT,
+    SHARE_UPDATE,
+    STREAMS_GROUP_PREFIX,
     TRANSACTION,
     local_rows,
     read_end_offsets,
     read_topic_ids,
 )
 from odradek.pipeline.session import configured
-from odradek.pipeline.tables import consumer_groups, groups, moves, offsets, transactions
+from odradek.pipeline.tables import consumer_groups, groups, moves, offsets, share_partitions, streams_tasks, transactions
 from odradek.pipeline.tables.files import Files, Pass, Writer, by_key, distinct_samples, fixed_plans, read_state
 from odradek.pipeline.tables.offsets import KEY, Commits
+from odradek.pipeline.tables.schema import LAG
+from odradek.pipeline.tables.stories import Told
 
+_SHARE_STATES = {SHARE_SNAPSHOT, SHARE_UPDATE}
 _TIMES = (*KEY, "committed_offset", "_since", "_until")
 
 
@@ -78,15 +83,17 @@ def build_tables(spark: SparkSession, warehouse: str, on_progress: Callable[[str
     counted = {row["kind"]: row["count"] for row in raw.groupBy("kind").count().collect()}
     records = sum(counted.values())
     number = last.number + 1
-    has_consumer_groups = _has_consumer_groups(counted)
+    has_modern_groups = _has(counted, MODERN_GROUP_PREFIXES)
     done = Pass(
         number=number,
         raw_batch=raw_batch,
         sampled_until_us=sampled_until_us,
         offsets_pass=number if OFFSET_COMMIT in counted else last.offsets_pass,
-        groups_pass=number if GROUP_METADATA in counted or has_consumer_groups else last.groups_pass,
-        consumer_groups_pass=number if has_consumer_groups else last.consumer_groups_pass,
+        groups_pass=number if GROUP_METADATA in counted or has_modern_groups else last.groups_pass,
+        consumer_groups_pass=number if has_modern_groups else last.consumer_groups_pass,
         transactions_pass=number if TRANSACTION in counted else last.transactions_pass,
+        share_partitions_pass=number if _SHARE_STATES & counted.keys() else last.share_partitions_pass,
+        streams_groups_pass=number if _has(counted, STREAMS_GROUP_PREFIX) else last.streams_groups_pass,
     )
     with configured(spark, fixed_plans(spark, records)):
         _Run(spark, files, last, Writer(files.path, number), on_progress).take(raw, set(counted), samples)
@@ -115,29 +122,40 @@ class _Run:
             commits = offsets.Commits(local_rows(self.spark, offsets.STORED_COMMITS), offsets_before)
         self.on_progress("tables: lag")
         build_lag(commits, samples, self.writer)
-        if GROUP_METADATA in kinds or _has_consumer_groups(kinds):
+        if GROUP_METADATA in kinds or _has(kinds, MODERN_GROUP_PREFIXES):
             self.on_progress("tables: groups")
             self._take_groups(raw, kinds, commits)
         if TRANSACTION in kinds:
             self.on_progress("tables: transactions")
             ids = self._state("transactional_ids_now", transactions.STATE)
             transactions.build_transactions(raw, ids, self.writer)
+        if _SHARE_STATES.intersection(kinds):
+            self.on_progress("tables: share partitions")
+            before = self._state("share_partitions_now", share_partitions.STATE)
+            share_partitions.build_share_partitions(raw, before, self._topic_names(), self.writer)
+        if _has(kinds, STREAMS_GROUP_PREFIX):
+            self.on_progress("tables: tasks of streams groups")
+            streams_tasks.build_tasks(raw, self._state("streams_groups", streams_tasks.STATE), self.writer)
 
     def _take_groups(self, raw: DataFrame, kinds: Collection[str], commits: offsets.Commits) -> None:
         owners = self._state("partition_owners", moves.STATE)
         before = self._state("groups_now", groups.STATE)
-        if not _has_consumer_groups(kinds):
-            none = consumer_groups.ConsumerGroups(local_rows(self.spark, consumer_groups.OUTPUT))
+        if not _has(kinds, MODERN_GROUP_PREFIXES):
+            none = Told(local_rows(self.spark, consumer_groups.OUTPUT))
             groups.build_groups(raw, before, owners, commits, none, self.writer)
             return
-        names = {row.topic_id: row.topic for row in read_topic_ids(self.spark, self.files.path).collect()}
-        with consumer_groups.tell(raw, self._state("consumer_groups", consumer_groups.STATE), names) as consumer:
+        states = self._state("consumer_groups", consumer_groups.STATE)
+        with consumer_groups.tell(raw, states, self._topic_names()) as consumer:
             groups.build_groups(raw, before, owners, commits, consumer, self.writer)
             self.writer.state("consumer_groups", by_key(consumer.rows("groups_now"), "group"), "group")
+
+    def _topic_names(self) -> dict[str, str]:
+        """Return the known topics by id."""
+        return {row.topic_id: row.topic for row in read_topic_ids(self.spark, self.files.path).collect()}
 
     def _state(self, name: str, schema: StructType) -> DataFrame:
         return read_state(self.spark, self.files, name, schema, self.last)
 
 
-def _has_consumer_groups(kinds: Collection[str]) -> bool:
-    return any(kind.startswith(CONSUMER_GROUP_PREFIX) for kind in kinds)
+def _has(kinds: Collection[str], prefix: str | tuple[str, ...]) -> bool:
+    return any(kind.startswith(prefix) for kind in kinds)

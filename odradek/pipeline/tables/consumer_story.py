@@ -1,4 +1,4 @@
-"""Rows from the records of one consumer group (KIP-848), read in log order: generations, members' changes, moves.
+"""Rows from the records of one consumer or share group (KIP-848, KIP-932), read in log order: generations, changes, moves.
 
 The coordinator does not write such a group as a whole, but a record for each thing that changes:
 
@@ -15,6 +15,9 @@ has the time for which the old owner kept the partition after it was asked to gi
 Records say that a member is gone, and mostly not why. Only two facts are certain. A static member that leaves temporarily
 writes epoch -2. A static member that is gone without this epoch was removed, or its session expired.
 
+The records of share groups are the same, without static members, regular expressions, assignors and partitions to give up. The
+members of a share group may have a partition together, so there are no moves.
+
 A place is ``TOPIC_ID:PARTITION``. Records name topics by id; ``names`` has the known names.
 """
 
@@ -22,43 +25,28 @@ import json
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
-from odradek.pipeline.schema import CONSUMER, CONSUMER_GROUP_PREFIX, GROUP_METADATA, topic_of_id
+from odradek.pipeline.schema import CONSUMER, CONSUMER_GROUP_PREFIX, GROUP_METADATA, SHARE, SHARE_GROUP_PREFIX, topic_of_id
+from odradek.pipeline.tables.stories import Json, Record, Row
 
 _AWAY_EPOCH = -2
 _STABLE = 0
 _GONE = ("gone", "expired")
 # A change of a member whose group becomes a classic one. If the member is in the classic group, it is not gone.
 CONVERTED = "converted"
+# The fields that the records of share groups do not have.
+_NOT_OF_SHARERS = {"instance_id": None, "subscribed_topic_regex": None, "server_assignor": None, "rebalance_timeout_ms": None}
+_TOPICS_OF_STATES = ("initializing_topics", "initialized_topics", "deleting_topics")
 # The most changes that the reason of a generation names; the rest is counted.
 _NAMED = 20
-
-Json = dict[str, Any]
-
-
-class Record(NamedTuple):
-    """A record of a group: ``fields`` are key and value as decoded by ingest; ``at_us`` is since the epoch."""
-
-    kind: str
-    is_tombstone: bool
-    fields: Json
-    at_us: int
-    partition: int
-    offset: int
-
-
-class Row(NamedTuple):
-    """A row of ``group_generations``, ``member_changes``, ``partition_moves`` or ``groups_now``."""
-
-    table: str
-    columns: Json
 
 
 @dataclass(slots=True)
 class _Group:
     """The state that later records may need; JSON between two passes."""
 
+    group_type: str = CONSUMER
     epoch: int | None = None
     raised_us: int | None = None
     metadata_hash: int | None = None
@@ -119,7 +107,9 @@ class GroupStory:
         self._rows, self._record = [], record
         value = None if record.is_tombstone else record.fields
         member_id = record.fields.get("member_id", "")
-        match record.kind.removeprefix(CONSUMER_GROUP_PREFIX):
+        if record.kind.startswith(SHARE_GROUP_PREFIX):
+            self._group.group_type = SHARE
+        match record.kind.removeprefix(CONSUMER_GROUP_PREFIX).removeprefix(SHARE_GROUP_PREFIX):
             case _ if record.kind == GROUP_METADATA:
                 self._group.converted_us = record.at_us
             case "metadata":
@@ -135,8 +125,10 @@ class GroupStory:
             case "regular_expression":
                 self._take_regex(record.fields["regular_expression"], value)
             case "partition_metadata" if value is not None:
-                self._group.names |= {topic["topic_id"]: topic["topic_name"] for topic in value["topics"]}
-        self._group.newest = self._coordinates()
+                self._take_names(value["topics"])
+            case "state_partition_metadata" if value is not None:
+                self._take_names(topic for topics in _TOPICS_OF_STATES for topic in value[topics])
+        self._group.newest = self._record.coordinates()
         return self._rows
 
     def now(self) -> Row:
@@ -156,7 +148,7 @@ class GroupStory:
             for member_id, member in sorted(group.members.items())
         ]
         told = {"protocol": self._assignor(), "generation": group.assignment_epoch, "members": members, "state": self._state()}
-        return self._row("groups_now", protocol_type="consumer", group_type=CONSUMER, **told, **group.newest)
+        return self._row("groups_now", protocol_type=self._protocol_type(), group_type=group.group_type, **told, **group.newest)
 
     # ------------------------------------------------------------------------------------------------------------- records
 
@@ -183,6 +175,8 @@ class GroupStory:
                 self._release(member_id, set())
                 self._note_gone(member_id, old, group.leaving.pop(member_id, {}))
             return
+        if group.group_type == SHARE:
+            value = _NOT_OF_SHARERS | value
         group.members[member_id] = value
         named = _named(member_id, value)
         if old is None:
@@ -199,7 +193,7 @@ class GroupStory:
             group.leaving[member_id] = before | {"held": sorted(group.held.get(member_id, ()))}
             self._release(member_id, set())
             return
-        pending = _places(value["partitions_pending_revocation"])
+        pending = _places(value.get("partitions_pending_revocation", ()))
         assigned = _places(value["assigned_partitions"])
         is_away = value["member_epoch"] == _AWAY_EPOCH
         group.standing[member_id] = {
@@ -219,7 +213,7 @@ class GroupStory:
             group.why.append(f"static member {_named(member_id, member)} is back")
         held = group.held.get(member_id, set())
         self._release(member_id, assigned | pending)
-        for place in sorted((assigned | pending) - held):
+        for place in sorted((assigned | pending) - held) if group.group_type != SHARE else ():
             self._own(place, member_id, value["member_epoch"])
 
     def _take_target(self, member_id: str, value: Json | None) -> None:
@@ -245,8 +239,11 @@ class GroupStory:
             # The classic group had this generation. The other records of this batch come from its member with the new protocol.
             group.generation_us, group.converted_epoch = self._record.at_us, epoch
         else:
-            self._tell_generation(epoch, "Reconciling", reason)
+            self._tell_generation(epoch, "Stable" if group.group_type == SHARE else "Reconciling", reason)
         group.known_by = known_by
+
+    def _take_names(self, topics: Iterable[Json]) -> None:
+        self._group.names |= {topic["topic_id"]: topic["topic_name"] for topic in topics}
 
     def _take_regex(self, regex: str, value: Json | None) -> None:
         group = self._group
@@ -311,7 +308,7 @@ class GroupStory:
 
     def _change(self, member_id: str, member: Json, change: str, **said: Any) -> Row:
         told = {"member_id": member_id, "group_instance_id": member["instance_id"], "client_id": member["client_id"]}
-        told |= {"client_host": member["client_host"], "change": change, **said, **self._coordinates()}
+        told |= {"client_host": member["client_host"], "change": change, **said, **self._record.coordinates()}
         return self._row("member_changes", **told)
 
     # ---------------------------------------------------------------------------------------------------------- partitions
@@ -353,7 +350,7 @@ class GroupStory:
                 to_client_id=owner.get("client_id"),
                 rebalance_kind="cooperative",
                 kept_ms=former.get("kept_ms"),
-                **self._coordinates(),
+                **self._record.coordinates(),
             )
         )
 
@@ -380,8 +377,8 @@ class GroupStory:
         told = self._row(
             "group_generations",
             generation=epoch,
-            group_type=CONSUMER,
-            protocol_type="consumer",
+            group_type=group.group_type,
+            protocol_type=self._protocol_type(),
             protocol=self._assignor(),
             members=sorted(group.members),
             member_count=len(group.members),
@@ -403,15 +400,20 @@ class GroupStory:
         return self._group.converted_us == self._record.at_us and self._group.converted_epoch is None
 
     def _state(self) -> str:
-        """Return the state as in ConsumerGroupDescribe."""
+        """Return the state as in ConsumerGroupDescribe, or in ShareGroupDescribe."""
         group = self._group
         if not group.members:
             return "Empty"
+        if group.group_type == SHARE:
+            return "Stable"
         if (group.epoch or 0) > group.assignment_epoch:
             return "Assigning"
         is_there = {"epoch": group.assignment_epoch, "state": _STABLE}
         standings = [group.standing.get(member_id, {}) for member_id in group.members]
         return "Stable" if all(is_there.items() <= each.items() for each in standings) else "Reconciling"
+
+    def _protocol_type(self) -> str:
+        return self._group.group_type.lower()
 
     def _assignor(self) -> str | None:
         """Return the assignor with the most votes; None for a tie or no votes: the broker's default is not in the log."""
@@ -432,10 +434,6 @@ class GroupStory:
             name = self._names.get(topic_id) or self._group.names.get(topic_id) or topic_of_id(topic_id)
             found.setdefault(name, []).append(int(partition))
         return [{"topic": topic, "partitions": sorted(found[topic])} for topic in sorted(found)]
-
-    def _coordinates(self) -> Json:
-        record = self._record
-        return {"at": record.at_us, "record_partition": record.partition, "record_offset": record.offset}
 
     def _row(self, table: str, **columns: Any) -> Row:
         return Row(table, {"group": self._name, **columns})

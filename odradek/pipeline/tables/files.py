@@ -20,18 +20,8 @@ from pyspark.sql import functions as f
 from pyspark.sql.types import LongType, StructField, StructType
 
 from odradek.pipeline.errors import PipelineError
-from odradek.pipeline.schema import (
-    CHECKPOINTS_DIR,
-    HISTORY,
-    RAW_DIR,
-    SAMPLES,
-    SNAPSHOTS,
-    STATE_DIR,
-    TABLES,
-    TABLES_DIR,
-    local_rows,
-    read_end_offsets,
-)
+from odradek.pipeline.schema import CHECKPOINTS_DIR, RAW_DIR, STATE_DIR, TABLES_DIR, local_rows, read_end_offsets
+from odradek.pipeline.tables.schema import HISTORY, SAMPLES, SNAPSHOTS, TABLES
 from odradek.pipeline.warehouse import Directory
 
 _COMMITS = f"{CHECKPOINTS_DIR}/ingest/commits"
@@ -42,6 +32,9 @@ _STATES = {
     "partition_owners": "groups_pass",
     "consumer_groups": "consumer_groups_pass",
     "transactional_ids_now": "transactions_pass",
+    "share_partitions_now": "share_partitions_pass",
+    "tasks_now": "streams_groups_pass",
+    "streams_groups": "streams_groups_pass",
 }
 
 
@@ -60,6 +53,8 @@ class Pass:
     groups_pass: int = -1
     consumer_groups_pass: int = -1
     transactions_pass: int = -1
+    share_partitions_pass: int = -1
+    streams_groups_pass: int = -1
 
     def state_pass(self, name: str) -> int:
         """Return the number of the pass that wrote this state; -1 for none."""
@@ -121,13 +116,13 @@ class Files:
 
 # A view of the state of all transactional ids.
 _OPEN = "open_transactions"
-# Classic groups and consumer groups have separate states.
+# Classic groups have a state of their own; consumer and share groups have one together.
 _GROUPS, _CONSUMER_GROUPS = "groups_now", "consumer_groups"
 _OPEN_STATUSES = ("Ongoing", "PrepareCommit", "PrepareAbort")
 
 
 def read_table(spark: SparkSession, warehouse: str, name: str) -> DataFrame:
-    """Return a table with its columns of ``tables_schema.TABLES``; no rows before the first pass. Raises KeyError."""
+    """Return a table with its columns of ``schema.TABLES``; no rows before the first pass. Raises KeyError."""
     schema = TABLES[name]
     files = Files(spark, warehouse)
     done = files.last_pass()

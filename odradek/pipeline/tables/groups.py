@@ -27,12 +27,13 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
-from odradek.pipeline.schema import CLASSIC, GROUP_GENERATIONS, GROUP_METADATA, GROUPS_NOW, MEMBER_CHANGES
-from odradek.pipeline.tables.consumer_groups import ConsumerGroups
+from odradek.pipeline.schema import CLASSIC, GROUP_METADATA
 from odradek.pipeline.tables.consumer_story import CONVERTED
 from odradek.pipeline.tables.files import Writer, by_key
 from odradek.pipeline.tables.moves import build_moves
 from odradek.pipeline.tables.offsets import KEY, Commits
+from odradek.pipeline.tables.schema import GROUP_GENERATIONS, GROUPS_NOW, MEMBER_CHANGES
+from odradek.pipeline.tables.stories import Told
 
 _RECORD_ORDER = ("record_partition", "record_offset")
 _MEMBER = (*KEY[:1], *_RECORD_ORDER, "member_id")
@@ -51,9 +52,7 @@ _DEFAULT_HEARTBEAT_MS = 5_000
 _DEFAULT_SESSION_TIMEOUT_MS = 45_000
 
 
-def build_member_changes(
-    steps: DataFrame, members: DataFrame, commits: Commits, consumer: ConsumerGroups, writer: Writer
-) -> None:
+def build_member_changes(steps: DataFrame, members: DataFrame, commits: Commits, consumer: Told, writer: Writer) -> None:
     """Write the table for the members in new records of classic groups, in the order of ``groups``, and of consumer groups."""
     classic = _told_of_classic(_changes(steps, members))
     changes = classic.unionByName(consumer.rows("member_changes"), allowMissingColumns=True)
@@ -202,9 +201,7 @@ _IDS = "sort_array(transform(members, member -> member.member_id))"
 _KNOWN_BY = "sort_array(transform(members, member -> coalesce(member.group_instance_id, member.member_id)))"
 
 
-def build_groups(
-    raw: DataFrame, before: DataFrame, owners: DataFrame, commits: Commits, consumer: ConsumerGroups, writer: Writer
-) -> None:
+def build_groups(raw: DataFrame, before: DataFrame, owners: DataFrame, commits: Commits, consumer: Told, writer: Writer) -> None:
     """Write all tables of groups.
 
     The input is new ``RAW`` rows, the ``STATE`` and the owners of partitions before them, and the rows of consumer groups.

@@ -12,11 +12,11 @@ from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
 from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
-from odradek.pipeline.schema import PARTITION_MOVES
-from odradek.pipeline.tables.consumer_groups import ConsumerGroups
 from odradek.pipeline.tables.consumer_story import CONVERTED
 from odradek.pipeline.tables.files import Writer, by_key
 from odradek.pipeline.tables.offsets import KEY
+from odradek.pipeline.tables.schema import PARTITION_MOVES
+from odradek.pipeline.tables.stories import Told
 
 _RECORD_ORDER = ("record_partition", "record_offset")
 # ``known_by``: the instance id of a static member, the member id of a dynamic one. ``run``: the last run of records with equal
@@ -43,7 +43,7 @@ STATE = StructType(
 )
 
 
-def build_moves(steps: DataFrame, members: DataFrame, before: DataFrame, consumer: ConsumerGroups, writer: Writer) -> None:
+def build_moves(steps: DataFrame, members: DataFrame, before: DataFrame, consumer: Told, writer: Writer) -> None:
     """Write the table and the state for new records of groups, as ordered by ``groups``, and their members."""
     begun = steps.where("_begins_assignment_run AND _is_there AND NOT _is_before")
     rows = _owned(begun.join(members, ["group", *_RECORD_ORDER]), before).persist(StorageLevel.DISK_ONLY)

@@ -11,8 +11,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 from pyspark.sql.types import BooleanType, StructField, StructType, TimestampType
 
-from odradek.pipeline.schema import OFFSET_COMMIT, OFFSET_COMMITS, OFFSETS_NOW
+from odradek.pipeline.schema import OFFSET_COMMIT
 from odradek.pipeline.tables.files import Writer, by_key
+from odradek.pipeline.tables.schema import OFFSET_COMMITS, OFFSETS_NOW
 
 KEY = ("group", "topic", "partition")
 _RECORD_ORDER = ("record_partition", "record_offset")

@@ -12,8 +12,9 @@ from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
 from pyspark.sql.types import IntegerType, LongType, StructField, StructType, TimestampType
 
-from odradek.pipeline.schema import TRANSACTION, TRANSACTIONAL_IDS_NOW, TRANSACTIONS
+from odradek.pipeline.schema import TRANSACTION
 from odradek.pipeline.tables.files import Writer, by_key
+from odradek.pipeline.tables.schema import TRANSACTIONAL_IDS_NOW, TRANSACTIONS
 
 _KEY = "transactional_id"
 _RECORD_ORDER = ("record_partition", "record_offset")

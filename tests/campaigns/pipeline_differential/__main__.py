@@ -15,14 +15,21 @@ from odradek.pipeline.session import spark_session
 from odradek.pipeline.tables import build_tables
 from tests.broker_process import BrokerProcess
 from tests.campaigns.kafka_tools.kafka_broker import KafkaRuns
-from tests.campaigns.pipeline_differential import formatters
+from tests.campaigns.pipeline_differential import formatters, streams
 from tests.campaigns.pipeline_differential.answers import Answers, differences, table_rows
 from tests.campaigns.pipeline_differential.life import Life
 
 SETTINGS = {
     "offsets.topic.num.partitions": "5",
     "transaction.state.log.num.partitions": "5",
+    "share.coordinator.state.topic.num.partitions": "5",
     "group.initial.rebalance.delay.ms": "0",
+    "group.share.heartbeat.interval.ms": "500",
+    "group.share.min.heartbeat.interval.ms": "500",
+    # On a busy machine the comparison takes more than five minutes: nothing may be written meanwhile.
+    "share.coordinator.cold.partition.snapshot.interval.ms": "3600000",
+    "share.coordinator.state.topic.prune.interval.ms": "3600000",
+    **streams.SETTINGS,
 }
 
 

@@ -1,7 +1,8 @@
 """A cluster's responses about its groups, their offsets and its transactional ids, and the tables' content: equal rows.
 
-The Admin client in Spark's own JVM asks: ListGroups, DescribeGroups, OffsetFetch, ListTransactions and DescribeTransactions. A
-row is a key (a tuple of strings and numbers) and its content.
+The Admin client in Spark's own JVM asks: ListGroups, DescribeGroups, OffsetFetch, ListTransactions and DescribeTransactions. It
+doesn't know share and streams groups; DescribeShareGroupOffsets and StreamsGroupDescribe are asked for without it. A row is a
+key (a tuple of strings and numbers) and its content.
 """
 
 from typing import Any, Self
@@ -10,26 +11,37 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as f
 
 from odradek.pipeline.tables import read_table
+from tests.campaigns.pipeline_differential import streams
+from tests.campaigns.pipeline_differential.shares import start_offsets
 
 Rows = dict[tuple, Any]
+# A group that never had members.
+_NO_MEMBERS_YET = ("Empty", "", [])
 
 
 class Answers:
     """The cluster at ``address``; groups whose names begin with ``passed_over`` are ignored."""
 
     def __init__(self, spark: SparkSession, address: str) -> None:
+        self._address = address
         self._jvm = spark.sparkContext._jvm
         settings = self._jvm.java.util.HashMap()
         settings.put("bootstrap.servers", address)
         self._admin = self._jvm.org.apache.kafka.clients.admin.AdminClient.create(settings)
 
     def rows(self) -> dict[str, Rows]:
-        """All rows: ``groups``, ``offsets``, ``transactional_ids``."""
+        """All rows: ``groups``, ``offsets``, ``transactional_ids``, ``share_partitions``, ``tasks``."""
         groups = [each.groupId() for each in self._admin.listConsumerGroups().all().get()]
+        offsets = self._offsets(groups)
+        having_offsets = {group for group, _, _ in offsets}
+        described = self._groups(groups)
         return {
-            "groups": self._groups(groups),
-            "offsets": self._offsets(groups),
+            # The log has nothing of a group whose only offsets were those of an aborted transaction.
+            "groups": {key: said for key, said in described.items() if said != _NO_MEMBERS_YET or key[0] in having_offsets},
+            "offsets": offsets,
             "transactional_ids": self._transactional_ids(),
+            "share_partitions": start_offsets(self._address),
+            "tasks": streams.tasks(self._address),
         }
 
     def _groups(self, names: list[str]) -> Rows:
@@ -97,13 +109,14 @@ def _described_group(group: Any) -> tuple:
 
 def table_rows(spark: SparkSession, warehouse: str) -> dict[str, Rows]:
     """The tables' rows, in the form of ``Answers.rows``."""
-    groups: Rows = {(row.group,): _stored_group(row) for row in read_table(spark, warehouse, "groups_now").collect()}
+    now = read_table(spark, warehouse, "groups_now").where("group_type != 'Share'")
+    groups: Rows = {(row.group,): _stored_group(row) for row in now.collect()}
     offsets: Rows = {
         (row.group, row.topic, row.partition): (row.committed_offset, row.metadata, row.leader_epoch)
         for row in read_table(spark, warehouse, "offsets_now").collect()
     }
     # The log has no further facts about a group with offsets that never had members.
-    groups = {(group,): ("Empty", "", []) for group, _, _ in offsets} | groups
+    groups = {(group,): _NO_MEMBERS_YET for group, _, _ in offsets} | groups
     ids = read_table(spark, warehouse, "transactional_ids_now").withColumn("start_ms", f.unix_millis("start_at"))
     transactional_ids: Rows = {
         (row.transactional_id,): (
@@ -116,7 +129,21 @@ def table_rows(spark: SparkSession, warehouse: str) -> dict[str, Rows]:
         )
         for row in ids.collect()
     }
-    return {"groups": groups, "offsets": offsets, "transactional_ids": transactional_ids}
+    shares: Rows = {
+        (row.group, row.topic, row.partition): -1 if row.start_offset is None else row.start_offset
+        for row in read_table(spark, warehouse, "share_partitions_now").collect()
+    }
+    tasks: Rows = {
+        (row.group, row.subtopology, row.partition): (row.member_id, sorted(row.standby))
+        for row in read_table(spark, warehouse, "tasks_now").collect()
+    }
+    return {
+        "groups": groups,
+        "offsets": offsets,
+        "transactional_ids": transactional_ids,
+        "share_partitions": shares,
+        "tasks": tasks,
+    }
 
 
 def _stored_group(row: Any) -> tuple:

@@ -5,6 +5,7 @@ partition, so they are printed in order. The comparison is therefore key by key,
 """
 
 import json
+import re
 import subprocess
 from base64 import b64decode
 from collections import defaultdict
@@ -17,8 +18,7 @@ from kafka.protocol.consumer import ConsumerProtocolAssignment, ConsumerProtocol
 from pyspark.sql import DataFrame, SparkSession
 
 from benchmarks import kafka_jars
-from odradek.pipeline.kinds import STATUSES
-from odradek.pipeline.schema import CONSUMER_OFFSETS, TRANSACTION_STATE, read_raw
+from odradek.pipeline.schema import CONSUMER_OFFSETS, SHARE_GROUP_STATE, TRANSACTION_STATE, read_raw
 
 READER = "reader-of-formatted-records"
 _TIMEOUT_S = 180
@@ -30,11 +30,11 @@ Records = dict[tuple, list[Any]]
 
 @dataclass(frozen=True, slots=True)
 class Formatter:
-    """A formatter of Kafka's: its topic, its kind of record, and how to bring both sides to one form."""
+    """A formatter of Kafka's: its topic, its kinds of records, and how to bring both sides to one form."""
 
     name: str
     topic: str
-    kind: str
+    kinds: str
     printed: Callable[[dict[str, Any], dict[str, Any] | None], tuple[tuple, Any]]
     decoded: Callable[[Any], tuple[tuple, Any]]
 
@@ -44,7 +44,7 @@ def print_records(formatter: Formatter, address: str) -> Records:
     records: Records = defaultdict(list)
     for record in _objects(_printed(formatter, address, _IDLE_MS) or _printed(formatter, address, _LONG_IDLE_MS)):
         value = record["value"] and record["value"]["data"]
-        key, said = formatter.printed(record["key"]["data"], value)
+        key, said = formatter.printed({"type": record["key"]["type"], **record["key"]["data"]}, value)
         if not key[0].startswith(READER):
             records[key].append(said)
     return dict(records)
@@ -76,7 +76,7 @@ def _objects(text: str) -> Iterator[dict[str, Any]]:
 def decoded_records(spark: SparkSession, warehouse: str, formatter: Formatter) -> Records:
     """The same of the rows in ``raw``."""
     records: Records = defaultdict(list)
-    rows: DataFrame = read_raw(spark, warehouse).where(f"kind = '{formatter.kind}'").orderBy("partition", "offset")
+    rows: DataFrame = read_raw(spark, warehouse).where(f"kind RLIKE '^({formatter.kinds})$'").orderBy("partition", "offset")
     for row in rows.collect():
         key, said = formatter.decoded(row)
         records[key].append(said)
@@ -166,7 +166,7 @@ def _printed_transaction(key: dict[str, Any], value: dict[str, Any] | None) -> t
         value["producerId"],
         value["producerEpoch"],
         value["transactionTimeoutMs"],
-        STATUSES[value["transactionStatus"]],
+        value["transactionStatus"],
         sorted((each["topic"], index) for each in value["transactionPartitions"] or [] for index in each["partitionIds"]),
         value["transactionLastUpdateTimestampMs"],
         value["transactionStartTimestampMs"],
@@ -189,8 +189,38 @@ def _decoded_transaction(row: Any) -> tuple[tuple, Any]:
     return (row.transactional_id,), told
 
 
+def _printed_share(key: dict[str, Any], value: dict[str, Any] | None) -> tuple[tuple, Any]:
+    return tuple(_place(_snake_case(key))), value and _snake_case(value)
+
+
+def _decoded_share(row: Any) -> tuple[tuple, Any]:
+    fields = json.loads(row.fields)
+    key = {"type": row.key_version} | {name: fields.pop(name) for name in _OF_KEYS if name in fields}
+    # Kafka does not print a tagged field that has its default.
+    defaults = {"delivery_complete_count": -1, "assignment_timestamp": 0}
+    value = {name: each for name, each in fields.items() if name not in defaults or each != defaults[name]}
+    return tuple(_place(key)), None if row.is_tombstone else value
+
+
+_OF_KEYS = ("group_id", "topic_id", "partition", "member_id")
+
+
+def _place(key: dict[str, Any]) -> list[Any]:
+    return [key[name] for name in (_OF_KEYS[0], "type", *_OF_KEYS[1:]) if name in key]
+
+
+def _snake_case(value: Any) -> Any:
+    """Fields as in ``raw``, without tagged ones that have their default."""
+    if isinstance(value, dict):
+        return {re.sub("(?<!^)([A-Z])", r"_\1", name).lower(): _snake_case(each) for name, each in value.items()}
+    return [_snake_case(each) for each in value] if isinstance(value, list) else value
+
+
+_STATE_FORMATTER = "group.share.ShareGroupStateMessageFormatter"
 FORMATTERS = (
     Formatter("OffsetsMessageFormatter", CONSUMER_OFFSETS, "offset_commit", _printed_offset, _decoded_offset),
     Formatter("GroupMetadataMessageFormatter", CONSUMER_OFFSETS, "group_metadata", _printed_group, _decoded_group),
     Formatter("TransactionLogMessageFormatter", TRANSACTION_STATE, "transaction", _printed_transaction, _decoded_transaction),
+    Formatter("ShareGroupMessageFormatter", CONSUMER_OFFSETS, "share_group_.*", _printed_share, _decoded_share),
+    Formatter(_STATE_FORMATTER, SHARE_GROUP_STATE, "share_snapshot|share_update", _printed_share, _decoded_share),
 )

@@ -1,4 +1,4 @@
-"""A random history of groups and transactions, from a seed, with librdkafka's clients; it ends in a quiescent state.
+"""A random history of groups of each kind and of transactions, from a seed, with librdkafka's clients; it ends quiescent.
 
 Consumers join, leave, and return as static members. They commit offsets of their assigned partitions; so do some that assign
 partitions to themselves. Groups are deleted. Producers commit and abort transactions, some with the offsets of groups; some
@@ -15,11 +15,14 @@ from confluent_kafka import Consumer, ConsumerGroupState, KafkaException, Produc
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from tests.campaigns.kafka_tools.kafka_broker import commit, until
+from tests.campaigns.pipeline_differential.shares import PATIENT, SharingLife
+from tests.campaigns.pipeline_differential.streams import StreamsLife
+from tests.share_consumers import TOPIC as SHARED_TOPIC
 
 _TIMEOUT_S = 30.0
 _POLL_S = 0.02
 _QUIET_S = 1.0
-_TOPICS = {"orders": 4, "payments": 2, "audit": 1}
+_TOPICS = {"orders": 4, "payments": 2, "audit": 1, SHARED_TOPIC: 2}
 _GROUPS = ("billing", "search", "grüße", "archive")
 _BY_HAND = ("backfill", "replay", "old-tool")
 _MOST_MEMBERS = 4
@@ -36,7 +39,10 @@ class Life:
     """The clients, closed at the end of the ``with``; until then they stay connected."""
 
     def __init__(self, address: str, seed: int) -> None:
+        self._address = address
         self._random = random.Random(seed)
+        self._sharing: SharingLife | None = None
+        self._streams = StreamsLife(address, self._random)
         self._settings = {"bootstrap.servers": address, "log_level": 0}
         self._admin = AdminClient(dict(self._settings))
         self._members: dict[str, list[_Member]] = {group: [] for group in _GROUPS}
@@ -51,6 +57,8 @@ class Life:
             self._commit_by_hand: 4,
             self._delete: 1,
             self._transaction: 8,
+            self._share: 6,
+            self._streams.step: 3,
         }
 
     def live(self, steps: int, *, is_first: bool = True) -> None:
@@ -65,12 +73,20 @@ class Life:
             self._open(f"hanging-{number}")
         self._settle()
 
+    def _share(self) -> None:
+        if self._sharing is None:
+            self._sharing = SharingLife(self._address, self._random)
+            self._sharing.begin()
+        self._sharing.step()
+
     def _create(self) -> None:
         created = self._admin.create_topics([NewTopic(name, count, 1) for name, count in _TOPICS.items()])
         for future in created.values():
             future.result(_TIMEOUT_S)
         for topic, count in _TOPICS.items():
             self._produce(topic, 20 * count)
+        self._share()
+        self._streams.step()
 
     def _produce(self, topic: str, count: int) -> None:
         producer = Producer(dict(self._settings))
@@ -83,7 +99,7 @@ class Life:
         settings = {"group.id": group, "client.id": f"{group}-{self._named % 3}", "enable.auto.commit": False}
         if static_id:
             settings["group.instance.id"] = static_id
-        consumer = Consumer({**self._settings, **settings, "partition.assignment.strategy": strategy})
+        consumer = Consumer({**self._settings, **settings, **PATIENT, "partition.assignment.strategy": strategy})
         consumer.subscribe(["orders", "audit"] if group == "billing" else ["orders"])
         return consumer
 
@@ -204,6 +220,7 @@ class Life:
             return time.monotonic() - quiet_since[0] > _QUIET_S and self._has_everyone()
 
         until(is_quiet)
+        self._streams.settle()
 
     def _has_everyone(self) -> bool:
         """Whether the coordinator has all members too, and no rebalance under way."""
@@ -218,5 +235,8 @@ class Life:
         return self
 
     def __exit__(self, *_error) -> None:
+        if self._sharing is not None:
+            self._sharing.close()
+        self._streams.close()
         for consumer in [*self._by_hand.values(), *(each for members in self._members.values() for each, _ in members)]:
             consumer.close()
