@@ -2,7 +2,7 @@
 
 A binding ties an entry (a principal, a host, an operation, allowed or denied) to the resources that match a pattern: one name,
 every name with a prefix, or ``*``, which is a literal pattern for every name. The codes are those of the protocol and of the
-metadata log; a code that Kafka 4.3 does not have counts as UNKNOWN.
+metadata log; a code that Kafka 4.4 does not have counts as UNKNOWN.
 
 ``AclIndex`` finds bindings by resource and principal:
 
@@ -19,6 +19,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import IntEnum
 from typing import Final, NamedTuple, TypeVar
 from uuid import UUID
+
+from odradek.common.address_ranges import is_in_range
 
 WILDCARD: Final = "*"
 ANYONE: Final = "User:*"
@@ -270,7 +272,7 @@ class AclIndex:
             has_acls = True
             for who in (principal, ANYONE):
                 for binding in pattern.get(who, ()):
-                    if binding.host not in (WILDCARD, host):
+                    if binding.host not in (WILDCARD, host) and not is_in_range(host, binding.host):
                         continue
                     if binding.permission is AclPermission.ALLOW:
                         if binding.operation in allowing:
@@ -289,7 +291,8 @@ class AclIndex:
             for pattern in patterns.values():
                 for who in (principal, ANYONE):
                     for binding in pattern.get(who, ()):
-                        if binding.host in (WILDCARD, host) and binding.operation in wanted:
+                        is_of_host = binding.host in (WILDCARD, host) or is_in_range(host, binding.host)
+                        if is_of_host and binding.operation in wanted:
                             yield binding
 
 

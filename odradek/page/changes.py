@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from odradek.page import actions, group_actions
@@ -268,6 +269,15 @@ async def _start(call: Call) -> Outcome:
     return Outcome("The broker runs.")
 
 
+async def _end_delivery(call: Call, *, is_rejected: bool) -> Outcome:
+    form = call.query
+    topic, partition = form.text("topic"), _whole(form, "partition", least=0)
+    first, last = _whole(form, "first", least=0), _whole(form, "last", least=0)
+    holding = group_actions.Holding(form.text("id"), form.text("member"), topic, partition, first, last)
+    await group_actions.end_delivery(call.source, holding, is_rejected=is_rejected)
+    return Outcome(f"{'Rejected' if is_rejected else 'Released'} {count(last - first + 1, 'record')} of {topic}-{partition}.")
+
+
 def _lever(title: str, make: Callable[[Call], Awaitable[Outcome]]) -> Change:
     """Return a change that needs the token, and fails with one line where the kit refuses it."""
 
@@ -295,6 +305,8 @@ CHANGES: Final[dict[str, Change]] = {
     "remove-member": Change("Remove the member", _remove_member),
     "abort": Change("Abort the transaction", _abort),
     "abort-hanging": Change("Abort the transaction", _abort_hanging),
+    "release-records": _lever("Release the records", partial(_end_delivery, is_rejected=False)),
+    "reject-records": _lever("Reject the records", partial(_end_delivery, is_rejected=True)),
     "advance": _lever("Move the clock", _advance),
     "freeze": _lever("Freeze the clock", _freeze),
     "resume": _lever("Resume the clock", _resume),

@@ -9,12 +9,14 @@ import asyncio
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
+from odradek.broker.share.share_sessions import TopicIdPartition
 from odradek.client.admin_apis import (
     CONSUMER_GROUP_HEARTBEAT,
     DELETE_GROUPS,
     DESCRIBE_PRODUCERS,
     DESCRIBE_TRANSACTIONS,
     OFFSET_DELETE,
+    STREAMS_GROUP_HEARTBEAT,
     WRITE_TXN_MARKERS,
 )
 from odradek.client.api import RequestRefused
@@ -30,7 +32,7 @@ from odradek.client.apis import (
 from odradek.client.cluster_client import check
 from odradek.page.actions import ActionFailed, failing
 from odradek.page.facts.group import find_group
-from odradek.page.facts.groups import CONSUMER, committed_offsets, described_groups
+from odradek.page.facts.groups import CONSUMER, STREAMS, committed_offsets, described_groups
 from odradek.page.facts.source import Missing, described_topic, leaders_of, list_offsets, metadata
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
@@ -49,17 +51,21 @@ from odradek.protocol.message_types.offset_delete import (
     OffsetDeleteRequestPartition,
     OffsetDeleteRequestTopic,
 )
+from odradek.protocol.message_types.share_acknowledge import AcknowledgementBatch
+from odradek.protocol.message_types.streams_group_heartbeat import StreamsGroupHeartbeatRequest
 from odradek.protocol.message_types.write_txn_markers import (
     WritableTxnMarker,
     WritableTxnMarkerTopic,
     WriteTxnMarkersRequest,
 )
+from odradek.testing.asking import Answer
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from odradek.page.facts.groups import Described
     from odradek.page.facts.source import Source
+    from odradek.protocol.errors import KafkaError
 
 Partition = tuple[str, int]
 
@@ -70,6 +76,9 @@ _PATIENCE_MS: Final = 10_000
 # This producer never writes, and the next one sets its own timeout.
 _TERMINATION_TIMEOUT_MS: Final = 60_000
 _PLACES: Final = {"start": EARLIEST_TIMESTAMP, "end": LATEST_TIMESTAMP}
+# Kafka's acknowledge types.
+_RELEASE: Final = 2
+_REJECT: Final = 3
 _REASON: Final = "removed on odradek's page"
 
 
@@ -95,6 +104,18 @@ class Target:
     shift: int | None = None
     timestamp_ms: int | None = None
     place: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """Records that a member of a share group has acquired."""
+
+    group: str
+    member_id: str
+    topic: str
+    partition: int
+    first_offset: int
+    last_offset: int
 
 
 async def set_offsets(source: Source, group: str, partitions: Iterable[Partition], target: Target) -> tuple[NewOffset, ...]:
@@ -152,11 +173,37 @@ async def remove_member(source: Source, group: str, member_id: str) -> None:
             )
             answer = await coordinator.request(CONSUMER_GROUP_HEARTBEAT, request)
             check(member_id, answer.error_code, answer.error_message)
+        elif listed.kind == STREAMS:
+            leave = StreamsGroupHeartbeatRequest(
+                group_id=group, member_id=member_id, member_epoch=_LEAVE_EPOCH, instance_id=instance_id
+            )
+            gone = await coordinator.request(STREAMS_GROUP_HEARTBEAT, leave)
+            check(member_id, gone.error_code, gone.error_message)
         else:
             identity = MemberIdentity(member_id=member_id, group_instance_id=instance_id, reason=_REASON)
             left = await coordinator.request(LEAVE_GROUP, LeaveGroupRequest(group_id=group, members=[identity]))
             check(group, left.error_code)
             check(member_id, left.members[0].error_code)
+
+
+async def end_delivery(source: Source, holding: Holding, *, is_rejected: bool) -> None:
+    """Release or reject records in the name of their holder. Only the leader of the partition can, on its own objects.
+
+    The holder's own acknowledgement then fails with INVALID_RECORD_STATE.
+    """
+    place = f"{holding.topic}-{holding.partition}"
+    shares = source.core.share_partitions_so_far
+    found = {(each.partition.topic, each.key.partition): each.key for each in (shares.of_group(holding.group) if shares else ())}
+    key = found.get((holding.topic, holding.partition))
+    if shares is None or key is None:
+        raise ActionFailed(f"{place}: {holding.group} has no records in flight at this broker")
+    batch = AcknowledgementBatch(holding.first_offset, holding.last_offset, [_REJECT if is_rejected else _RELEASE])
+    name = TopicIdPartition(key.topic_id, key.partition)
+    ended = Answer()
+    shares.acknowledge(holding.group, holding.member_id, {name: [batch]}, {}).when_done(ended.complete)
+    error: KafkaError | None = (await ended)[name]
+    if error is not None:
+        raise ActionFailed(f"{place}: {error.code.name}: {error.reason}")
 
 
 async def abort_transaction(source: Source, transactional_id: str) -> int:

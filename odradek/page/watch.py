@@ -17,9 +17,8 @@ from odradek.testing.timeline.events import Decision
 from odradek.testing.timeline.live import LiveTimeline
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
-    from odradek.broker.network.route import Route
     from odradek.broker.start.server import Broker as BrokerCore
     from odradek.common.context import RequestContext
     from odradek.testing.listening import ListeningBroker
@@ -129,16 +128,6 @@ class PageTimeline(LiveTimeline):
             if each.begun == begun:
                 return each if isinstance(each, Decision) else each.as_exchange()
         return None
-
-
-class _Codes:
-    """Receives the error codes of one response."""
-
-    def __init__(self) -> None:
-        self.found: list[int] = []
-
-    def note_error(self, code: int) -> None:
-        self.found.append(code)
 
 
 class Watch:
@@ -255,18 +244,10 @@ class Watch:
             self._open.clear()
             self._core = core
 
-    def _note_errors(self, context: RequestContext, route: Route, response: Any) -> None:  # noqa: ANN401  any API's message
-        if response is CLOSE_CONNECTION:
-            names = [CLOSED]
-        else:
-            codes = _Codes()
-            route.scan_errors(response, codes)
-            for code in codes.found:
-                route.note_error(code)
-            names = [error_name(code) for code in codes.found]
-        if not names or not _is_of_client(context):
+    def _note_errors(self, context: RequestContext, codes: Sequence[int]) -> None:
+        if not _is_of_client(context):
             return
-        for name in names:
+        for name in [error_name(code) for code in codes] or [CLOSED]:
             key = context.api_key, name, context.client_id or "", context.peer[0]
             told = self.errors.pop(key, None) or ErrorTally()
             if len(self.errors) >= _MOST_ERRORS:

@@ -95,9 +95,11 @@ class ApiKey(IntEnum):
     DESCRIBE_SHARE_GROUP_OFFSETS = 90
     ALTER_SHARE_GROUP_OFFSETS = 91
     DELETE_SHARE_GROUP_OFFSETS = 92
+    STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE = 93
+    UNREGISTER_CONTROLLER = 94
 
 
-# The newest version of each API in Kafka 4.3. A test compares them with those of kio, another reader of Kafka's definitions.
+# The newest version of each API in Kafka 4.4. A test compares them with Kafka's definitions.
 NEWEST_VERSION: dict[ApiKey, int] = {
     ApiKey.PRODUCE: 13,
     ApiKey.FETCH: 18,
@@ -113,7 +115,7 @@ NEWEST_VERSION: dict[ApiKey, int] = {
     ApiKey.DESCRIBE_GROUPS: 6,
     ApiKey.LIST_GROUPS: 5,
     ApiKey.SASL_HANDSHAKE: 1,
-    ApiKey.API_VERSIONS: 4,
+    ApiKey.API_VERSIONS: 5,
     ApiKey.CREATE_TOPICS: 7,
     ApiKey.DELETE_TOPICS: 6,
     ApiKey.DELETE_RECORDS: 2,
@@ -123,7 +125,7 @@ NEWEST_VERSION: dict[ApiKey, int] = {
     ApiKey.ADD_OFFSETS_TO_TXN: 4,
     ApiKey.END_TXN: 5,
     ApiKey.WRITE_TXN_MARKERS: 2,
-    ApiKey.TXN_OFFSET_COMMIT: 5,
+    ApiKey.TXN_OFFSET_COMMIT: 6,
     ApiKey.DESCRIBE_ACLS: 3,
     ApiKey.CREATE_ACLS: 3,
     ApiKey.DELETE_ACLS: 3,
@@ -137,7 +139,7 @@ NEWEST_VERSION: dict[ApiKey, int] = {
     ApiKey.RENEW_DELEGATION_TOKEN: 2,
     ApiKey.EXPIRE_DELEGATION_TOKEN: 2,
     ApiKey.DESCRIBE_DELEGATION_TOKEN: 3,
-    ApiKey.DELETE_GROUPS: 2,
+    ApiKey.DELETE_GROUPS: 3,
     ApiKey.ELECT_LEADERS: 2,
     ApiKey.INCREMENTAL_ALTER_CONFIGS: 1,
     ApiKey.ALTER_PARTITION_REASSIGNMENTS: 1,
@@ -183,11 +185,13 @@ NEWEST_VERSION: dict[ApiKey, int] = {
     ApiKey.WRITE_SHARE_GROUP_STATE: 1,
     ApiKey.DELETE_SHARE_GROUP_STATE: 0,
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: 1,
-    ApiKey.STREAMS_GROUP_HEARTBEAT: 0,
-    ApiKey.STREAMS_GROUP_DESCRIBE: 0,
+    ApiKey.STREAMS_GROUP_HEARTBEAT: 1,
+    ApiKey.STREAMS_GROUP_DESCRIBE: 1,
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: 1,
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: 0,
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: 0,
+    ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: 0,
+    ApiKey.UNREGISTER_CONTROLLER: 0,
 }
 
 # The oldest version of APIs whose first versions were removed (KIP-896); 0 for all others.
@@ -241,5 +245,6 @@ FORWARDABLE: frozenset[ApiKey] = frozenset(
         ApiKey.UNREGISTER_BROKER,
         ApiKey.ADD_RAFT_VOTER,
         ApiKey.REMOVE_RAFT_VOTER,
+        ApiKey.UNREGISTER_CONTROLLER,
     }
 )

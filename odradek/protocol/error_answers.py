@@ -2,7 +2,7 @@
 
 A response mirrors its request: an array of topics with arrays of partitions is answered by the same arrays. The tables of fields
 show which ones. ``_SOURCES`` has the arrays whose names differ, and ``_BESIDE`` the values that Kafka sends along with an error
-if they differ from the fields' defaults. Source: ``getErrorResponse`` of the requests of Apache Kafka 4.3.
+if they differ from the fields' defaults. Source: ``getErrorResponse`` of the requests of Apache Kafka 4.4.
 
 Left out: Produce, whose request has a handwritten reader (``produce_request``), and errors for each directory of DescribeLogDirs,
 as requests do not name directories. It has a code at the top.

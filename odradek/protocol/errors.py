@@ -147,6 +147,9 @@ class ErrorCode(IntEnum):
     STREAMS_INVALID_TOPOLOGY_EPOCH = 131
     STREAMS_TOPOLOGY_FENCED = 132
     SHARE_SESSION_LIMIT_REACHED = 133
+    GROUP_DELETION_FAILED = 134
+    STREAMS_TOPOLOGY_DESCRIPTION_UPDATE_FAILED = 135
+    CONTROLLER_ID_NOT_REGISTERED = 136
 
     @property
     def retriable(self) -> bool:
@@ -196,7 +199,7 @@ _LONGEST_REASON: Final = 1000
 
 
 def error_of(code: int) -> ErrorCode:
-    """Return the error of a code from the wire; UNKNOWN_SERVER_ERROR if Kafka 4.3 does not have it."""
+    """Return the error of a code from the wire; UNKNOWN_SERVER_ERROR if Kafka 4.4 does not have it."""
     try:
         return ErrorCode(code)
     except ValueError:

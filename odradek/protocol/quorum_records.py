@@ -11,7 +11,7 @@ with the first three, in one batch:
     snapshot header  int16 version 0 | int64 append time of the last record contained
     snapshot footer  int16 version 0
 
-Each struct ends with an empty list of tagged fields. The leader change has a version 1, with directories, which Kafka 4.3 does
+Each struct ends with an empty list of tagged fields. The leader change has a version 1, with directories, which Kafka 4.4 does
 not read. A snapshot keeps the records of the quorum's version and voters unchanged.
 """
 

@@ -29,6 +29,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from odradek.client.streams_groups import StreamsTask
     from odradek.testing.asking import Answer, Unanswered
     from odradek.testing.blocking import BlockingBroker, SocketlessBroker
     from odradek.testing.client_metrics import ClientMetrics, ClientPush
@@ -72,6 +73,7 @@ __all__ = [
     "SocketlessBroker",
     "SteeredClock",
     "StoredRecord",
+    "StreamsTask",
     "ThreadedBroker",
     "Timeline",
     "Topic",
@@ -92,7 +94,7 @@ _MODULES = {
     "severed": ("SeverableFileSystem",),
     "shared": ("SharedBroker",),
     "steered_clock": ("SteeredClock",),
-    "state": ("Group", "Member", "Topic", "Transaction"),
+    "state": ("Group", "Member", "StreamsTask", "Topic", "Transaction"),
     "threaded": ("Broker", "Snapshot", "ThreadedBroker"),
     "timeline.events": ("Decision", "Exchange"),
     "timeline.replay": ("Difference", "Replay", "replay"),

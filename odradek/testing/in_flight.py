@@ -58,6 +58,12 @@ def records_in_flight(core: BrokerCore, group_id: str, client_ids: Mapping[str, 
                 yield _records(shared, run, client_ids, now_ms)
 
 
+def acknowledged_records(core: BrokerCore, group_id: str) -> int:
+    """Return the number of records that a share group's members have accepted since the broker last started."""
+    shares = core.share_partitions_so_far
+    return 0 if shares is None else shares.accepted_records(group_id)
+
+
 def _is_in_flight(shared: SharePartition, run: InFlightState) -> bool:
     # A member may still hold records that the log has lost meanwhile.
     return run.last_offset >= shared.window.start_offset or run.state.name == _ACQUIRED

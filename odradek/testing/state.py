@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from odradek.client.streams_groups import StreamsTask, input_partitions, input_topics, tasks_of
 from odradek.controller.metadata.topic import INTERNAL_TOPICS
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.coordinator_records.consumer_protocol import (
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     )
     from odradek.protocol.message_types.describe_transactions import TransactionState
     from odradek.protocol.message_types.share_group_describe import DescribedGroup as DescribedShareGroup
+    from odradek.protocol.message_types.streams_group_describe import DescribedGroup as DescribedStreamsGroup
     from odradek.testing.in_flight import InFlightRecords
     from odradek.testing.in_process import InProcessBroker
 
@@ -40,15 +42,17 @@ Partition = tuple[str, int]
 _LIST_GROUPS_VERSION = 5
 _DESCRIBE_GROUPS_VERSION = 6
 _CONSUMER_GROUP_DESCRIBE_VERSION = 1
-# The types of groups of the consumer protocol (KIP-848) and of share groups (KIP-932).
+# The types of groups of the consumer protocol (KIP-848), of share groups (KIP-932) and of streams groups (KIP-1071).
 _CONSUMER = "consumer"
 _SHARE = "share"
+_STREAMS = "streams"
 _SHARE_GROUP_DESCRIBE_VERSION = 1
+_STREAMS_GROUP_DESCRIBE_VERSION = 1
 _DESCRIBE_SHARE_GROUP_OFFSETS_VERSION = 1
 _OFFSET_FETCH_VERSION = 9
 _LIST_TRANSACTIONS_VERSION = 1
 _DESCRIBE_TRANSACTIONS_VERSION = 0
-# The most records in flight in a share group's line of text.
+# The most records in flight, or tasks, in a group's line of text.
 _MOST_TOLD = 20
 # The pause before a coordinator that loads its log is asked again.
 _LOADING_PAUSE_S = 0.002
@@ -95,6 +99,10 @@ class Group:
 
     A share group has start offsets instead of committed ones. Its lag counts the records from there that are neither acknowledged
     nor archived. Both lack the partitions that no member has fetched from. Only a share group has records ``in_flight``.
+    Its ``acknowledged`` counts the records that members have accepted since the broker last started.
+
+    A streams group has ``tasks``. Its topics are those that its topology reads, repartition topics included, and its members'
+    partitions are those that their active tasks read.
     """
 
     group_id: str
@@ -106,6 +114,8 @@ class Group:
     lag: dict[Partition, int]
     group_type: str = "classic"
     in_flight: tuple[InFlightRecords, ...] = ()
+    acknowledged: int = 0
+    tasks: tuple[StreamsTask, ...] = ()
 
     @property
     def total_lag(self) -> int:
@@ -116,9 +126,15 @@ class Group:
         members = ", ".join(map(str, self.members)) or "none"
         partitions = ", ".join(f"{_text(each)} {self.offsets.get(each)} (lag {lag})" for each, lag in self.lag.items()) or "none"
         kind, what = ("share group", "start") if self.group_type == _SHARE else ("group", "committed")
-        in_flight = "".join(f"; {each}" for each in self.in_flight[:_MOST_TOLD])
-        more = f"; {len(self.in_flight) - _MOST_TOLD} more in flight" if len(self.in_flight) > _MOST_TOLD else ""
-        return f"{kind} {self.group_id!r}: {self.state}, members {members}; {what} offsets {partitions}{in_flight}{more}"
+        acknowledged = f"; {self.acknowledged} records acknowledged" if self.group_type == _SHARE else ""
+        more = "".join(f"; {each}" for each in self.in_flight[:_MOST_TOLD])
+        if len(self.in_flight) > _MOST_TOLD:
+            more += f"; {len(self.in_flight) - _MOST_TOLD} more in flight"
+        more += "".join(f"; {_task_text(each)}" for each in self.tasks[:_MOST_TOLD])
+        if len(self.tasks) > _MOST_TOLD:
+            more += f"; {len(self.tasks) - _MOST_TOLD} more tasks"
+        told = f"{kind} {self.group_id!r}: {self.state}, members {members}; {what} offsets {partitions}"
+        return f"{told}{acknowledged}{more}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +172,9 @@ async def groups(broker: InProcessBroker) -> Named[str, Group]:
     shares = await _share_groups(broker, [group.group_id for group in listed.groups if group.group_type == _SHARE])
     names = sorted(group.group_id for group in listed.groups if group.group_type != _SHARE)
     newer = [group.group_id for group in listed.groups if group.group_type == _CONSUMER]
-    described = await _described(broker, [name for name in names if name not in newer], newer)
+    streams = [group.group_id for group in listed.groups if group.group_type == _STREAMS]
+    described = await _described(broker, [name for name in names if name not in newer and name not in streams], newer)
+    described |= await _described_streams(broker, streams)
     asked = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=name, topics=None) for name in names])
     fetched = await broker.ask(ApiKey.OFFSET_FETCH, asked, _OFFSET_FETCH_VERSION)
     offsets = {
@@ -210,6 +228,7 @@ class _Described(NamedTuple):
     members: tuple[Member, ...]
     topics: set[str]
     group_type: str = "classic"
+    tasks: tuple[StreamsTask, ...] = ()
 
 
 async def _described(broker: InProcessBroker, classic: list[str], newer: list[str]) -> dict[str, _Described]:
@@ -234,6 +253,29 @@ async def _described(broker: InProcessBroker, classic: list[str], newer: list[st
     return {each.group_id: each for each in found}
 
 
+async def _described_streams(broker: InProcessBroker, names: list[str]) -> dict[str, _Described]:
+    """Describe streams groups. Groups that are gone since the listing are left out."""
+    if not names:
+        return {}
+    from odradek.protocol.message_types.streams_group_describe import StreamsGroupDescribeRequest  # 1.5 ms
+
+    asked = StreamsGroupDescribeRequest(group_ids=names)
+    answer = await broker.ask(ApiKey.STREAMS_GROUP_DESCRIBE, asked, _STREAMS_GROUP_DESCRIBE_VERSION)
+    return {group.group_id: _streams_group(broker, group) for group in answer.groups if not group.error_code}
+
+
+def _streams_group(broker: InProcessBroker, group: DescribedStreamsGroup) -> _Described:
+    subtopologies = (None if group.topology is None else group.topology.subtopologies) or ()
+    topics = {topic for each in subtopologies for topic in input_topics(each)}
+    existing = {(topic, index) for topic in topics for index in broker.core.partitions.of_topic(topic)}
+    members = []
+    for member in group.members:
+        read = tuple(each for each in input_partitions(member.assignment, subtopologies) if each in existing)
+        members.append(Member(member.member_id, member.instance_id, member.client_id, member.client_host, read))
+    tasks = tuple(tasks_of(group))
+    return _Described(group.group_id, group.group_state, group.assignor_name or "", tuple(members), topics, _STREAMS, tasks)
+
+
 def _group(broker: InProcessBroker, described: _Described, offsets: dict[Partition, int]) -> Group:
     members, subscribed = described.members, sorted(described.topics)
     read = {each for member in members for each in member.partitions} | offsets.keys()
@@ -247,6 +289,7 @@ def _group(broker: InProcessBroker, described: _Described, offsets: dict[Partiti
         offsets=Named.of("partition", dict(sorted(offsets.items()))),
         lag=Named.of("partition", {each: _lag(broker, each, offsets.get(each)) for each in sorted(read)}),
         group_type=described.group_type,
+        tasks=described.tasks,
     )
 
 
@@ -278,7 +321,7 @@ async def _share_groups(broker: InProcessBroker, names: list[str]) -> dict[str, 
 
 def _share_group(broker: InProcessBroker, group: DescribedShareGroup, read: dict[Partition, ReadPartition]) -> Group:
     # Imported late: few brokers have share groups.
-    from odradek.testing.in_flight import records_in_flight
+    from odradek.testing.in_flight import acknowledged_records, records_in_flight
 
     members = tuple(
         Member(
@@ -302,6 +345,7 @@ def _share_group(broker: InProcessBroker, group: DescribedShareGroup, read: dict
         lag=Named.of("partition", {each: found.lag for each, found in sorted(read.items()) if found.lag >= 0}),
         group_type=_SHARE,
         in_flight=tuple(records_in_flight(broker.core, group.group_id, {each.member_id: each.client_id for each in members})),
+        acknowledged=acknowledged_records(broker.core, group.group_id),
     )
 
 
@@ -360,6 +404,12 @@ def _transaction(described: TransactionState) -> Transaction:
         timeout_ms=described.transaction_timeout_ms,
         partitions=tuple(sorted((each.topic, index) for each in described.topics for index in each.partitions)),
     )
+
+
+def _task_text(task: StreamsTask) -> str:
+    standby = f", standby {', '.join(task.standby)}" if task.standby else ""
+    moves_to = "" if task.moves_to is None else f", moves to {task.moves_to}"
+    return f"task {task} {task.active or 'nobody'}{standby}{moves_to}"
 
 
 def _text(partition: Partition) -> str:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Never, TypedDict, Unpa
 
 from odradek.testing.misuse import CompletedCall, ensure_by_name
 from odradek.timing.reply import Reply
-from odradek.timing.system_clock import SystemClock
+from odradek.timing.system_clock import SystemClock, monotonic_s
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -85,26 +85,29 @@ class Duration(TypedDict, total=False):
 
 
 class _Course(NamedTuple):
-    """A course of time: ``from_ms`` when the machine's clock read ``since_ms``, then ``speed`` times as fast."""
+    """A course of time: ``from_ms`` when the machine's clock read ``since``, then ``rate_ms`` for each unit of that clock."""
 
-    since_ms: float
+    since: float
     from_ms: float
-    speed: float
+    rate_ms: float
 
 
 class SteeredClock:
     """A steerable ``Clock``. Any thread may read it; steer it on its broker's loop. It has one broker at a time."""
 
-    __slots__ = ("_core", "_course", "_machine", "_speed", "_wall_offset_ms")
+    __slots__ = ("_core", "_course", "_machine", "_read", "_speed", "_unit_ms", "_wall_offset_ms")
 
     def __init__(self, machine: Clock | None = None) -> None:
         """Make a clock that follows ``machine``, by default the machine's own clock."""
-        self._machine: Clock = machine or SystemClock()
-        now_ms = self._machine.monotonic_ms()
+        self._machine = machine
+        # A broker reads its clock several times for each request: the machine's seconds are read without a call in between.
+        self._read, self._unit_ms = (monotonic_s, 1000.0) if machine is None else (machine.monotonic_ms, 1.0)
+        now = self._read()
+        now_ms = now * self._unit_ms
         # One object, so that another thread never reads half of it.
-        self._course = _Course(now_ms, now_ms, 1.0)
+        self._course = _Course(now, now_ms, self._unit_ms)
         self._speed = 1.0
-        self._wall_offset_ms = self._machine.now_ms() - now_ms
+        self._wall_offset_ms = (machine or SystemClock()).now_ms() - now_ms
         self._core: BrokerCore | None = None
 
     @property
@@ -118,12 +121,12 @@ class SteeredClock:
 
     def monotonic_ms(self) -> float:
         """Return milliseconds since an arbitrary start; never goes back."""
-        course = self._course
-        return course.from_ms + (self._machine.monotonic_ms() - course.since_ms) * course.speed
+        since, from_ms, rate_ms = self._course
+        return from_ms + (self._read() - since) * rate_ms
 
     def machine_ms(self, duration_ms: float) -> float:
         """See ``Clock``."""
-        speed = self._course.speed
+        speed = self._course.rate_ms / self._unit_ms
         return duration_ms / speed if speed else inf
 
     def attach(self, timer: ClockedTimer) -> None:
@@ -149,7 +152,7 @@ class SteeredClock:
     @property
     def is_frozen(self) -> bool:
         """Return whether the clock stands still until ``resume``."""
-        return not self._course.speed
+        return not self._course.rate_ms
 
     @property
     def speed(self) -> float:
@@ -215,7 +218,7 @@ class SteeredClock:
             await core.background.settle()
 
     def _steer(self, from_ms: float, speed: float) -> None:
-        self._course = _Course(self._machine.monotonic_ms(), from_ms, speed)
+        self._course = _Course(self._read(), from_ms, speed * self._unit_ms)
         if speed and self._core is not None and self._core.timer_driver is not None:
             self._core.timer_driver.rearm()
 

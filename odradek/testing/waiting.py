@@ -27,9 +27,10 @@ class NotReached(AssertionError):
 class Condition(TypedDict, total=False):
     """The condition to wait for. Give one of ``group``, ``transactional_id``, ``topic`` and ``client_id``.
 
-    A group: its ``state``, its number of ``members``, its total ``lag`` at most. A transactional id: its ``state``. A topic:
-    at least so many ``records`` that a consumer of ``isolation_level`` can read. A client: at least so many ``pushes`` of
-    metrics (default 1), with ``metric`` among them.
+    A group: its ``state``, its number of ``members``, its total ``lag`` at most. A share group also: at least so many records
+    ``acknowledged``, that is accepted since the broker last started. A transactional id: its ``state``. A topic: at least so many
+    ``records`` that a consumer of ``isolation_level`` can read. A client: at least so many ``pushes`` of metrics (default 1),
+    with ``metric`` among them.
     """
 
     group: str
@@ -38,6 +39,7 @@ class Condition(TypedDict, total=False):
     state: str
     members: int
     lag: int
+    acknowledged: int
     records: int
     isolation_level: records.Isolation
     client_id: str
@@ -46,7 +48,7 @@ class Condition(TypedDict, total=False):
 
 
 _OF_SUBJECT = {
-    "group": {"state", "members", "lag"},
+    "group": {"state", "members", "lag", "acknowledged"},
     "transactional_id": {"state"},
     "topic": {"records", "isolation_level"},
     "client_id": {"pushes", "metric"},
@@ -63,7 +65,7 @@ def _check(condition: Condition) -> None:
         raise TypeError(f"wait_for({subjects[0]}=...) takes {', '.join(sorted(allowed))}, not {', '.join(sorted(others))}")
     for name in condition.keys() & {*_OF_SUBJECT, "metric"}:
         checked_name(name.replace("_", " "), condition.get(name))
-    for name in condition.keys() & {"members", "lag", "records", "pushes"}:
+    for name in condition.keys() & {"members", "lag", "acknowledged", "records", "pushes"}:
         checked_count(name, condition.get(name))
     if "state" in condition:
         checked_choice(f"state of a {subjects[0].replace('_', ' ')}", condition["state"], _states_of(subjects[0]))
@@ -127,6 +129,7 @@ def _is_met_by_group(condition: Condition, group: state.Group) -> bool:
         and condition.get("members") in (None, len(group.members))
         # A group without partitions has no known lag.
         and ("lag" not in condition or (bool(group.lag) and group.total_lag <= condition["lag"]))
+        and group.acknowledged >= condition.get("acknowledged", 0)
     )
 
 

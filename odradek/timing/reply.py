@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 T = TypeVar("T")
 R = TypeVar("R")
@@ -28,7 +29,7 @@ class Reply(Generic[T]):
         self.is_decided = False
         self.response: Any = None
         self._convert: Callable[[Any], Any] | None = None
-        self._when_done: Callable[[Any], None] | None = None
+        self._when_done: Callable[[Any], object] | None = None
 
     def complete(self, response: T) -> None:
         """Deliver the response. Raises RuntimeError for a second one."""
@@ -60,7 +61,7 @@ class Reply(Generic[T]):
             self._convert = convert
         return cast("Reply[R]", self)
 
-    def when_done(self, callback: Callable[[T], None]) -> None:
+    def when_done(self, callback: Callable[[T], object]) -> None:
         """Call back with the response, immediately if the reply is done. May be called once."""
         if self.done:
             callback(self.response)
@@ -75,3 +76,23 @@ def replied(response: T) -> Reply[T]:
     reply: Reply[T] = Reply()
     reply.complete(response)
     return reply
+
+
+def all_of(replies: Sequence[Reply[T]]) -> Reply[list[T]]:
+    """Return a reply that is complete when all ``replies`` are, with their responses. Nobody else may wait for them."""
+    whole: Reply[list[T]] = Reply()
+    responses: list[Any] = [None] * len(replies)
+    left = len(replies)
+
+    def arrived(place: int, response: T) -> None:
+        nonlocal left
+        responses[place] = response
+        left -= 1
+        if not left:
+            whole.complete(responses)
+
+    if not replies:
+        whole.complete(responses)
+    for place, each in enumerate(replies):
+        each.when_done(partial(arrived, place))
+    return whole

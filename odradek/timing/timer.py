@@ -254,6 +254,13 @@ class Purgatory(Generic[OperationT]):
                 completed += 1
         return completed
 
+    def check_together(self, keys: Iterable[Hashable]) -> None:
+        """Try the operations under any of `keys`, each once."""
+        self._checks += 1
+        for operation in dict.fromkeys(operation for key in keys for operation in self._watchers.get(key, ())):
+            if not operation.is_completed:
+                operation.try_complete()
+
     def cancel_for_key(self, key: Hashable) -> list[OperationT]:
         """Remove the operations under `key`, uncompleted, from all their keys and the timer. Return them in order of arrival."""
         operations = list(self._watchers.get(key, ()))

@@ -1,4 +1,4 @@
-"""The broker's API handlers: one file per API key, and one file for all APIs that are refused.
+"""The broker's API handlers: one file per API key.
 
 ``SERVED`` has the versions of each API. Everything else is in the API's file:
 
@@ -46,7 +46,7 @@ SERVED: dict[ApiKey, Served] = {
     ApiKey.DESCRIBE_GROUPS: _served(0, 6),
     ApiKey.LIST_GROUPS: _served(0, 5),
     ApiKey.SASL_HANDSHAKE: _served(0, 1),
-    ApiKey.API_VERSIONS: _served(0, 4),
+    ApiKey.API_VERSIONS: _served(0, 5),
     ApiKey.CREATE_TOPICS: _served(2, 7),
     ApiKey.DELETE_TOPICS: _served(1, 6),
     ApiKey.DELETE_RECORDS: _served(0, 2),
@@ -56,7 +56,7 @@ SERVED: dict[ApiKey, Served] = {
     ApiKey.ADD_OFFSETS_TO_TXN: _served(0, 4),
     ApiKey.END_TXN: _served(0, 5),
     ApiKey.WRITE_TXN_MARKERS: _served(1, 2, pipeline_depth=_PIPELINED),
-    ApiKey.TXN_OFFSET_COMMIT: _served(0, 5),
+    ApiKey.TXN_OFFSET_COMMIT: _served(0, 6),
     ApiKey.DESCRIBE_ACLS: _served(1, 3),
     ApiKey.CREATE_ACLS: _served(1, 3),
     ApiKey.DELETE_ACLS: _served(1, 3),
@@ -70,7 +70,7 @@ SERVED: dict[ApiKey, Served] = {
     ApiKey.RENEW_DELEGATION_TOKEN: _served(1, 2),
     ApiKey.EXPIRE_DELEGATION_TOKEN: _served(1, 2),
     ApiKey.DESCRIBE_DELEGATION_TOKEN: _served(1, 3),
-    ApiKey.DELETE_GROUPS: _served(0, 2),
+    ApiKey.DELETE_GROUPS: _served(0, 3),
     ApiKey.ELECT_LEADERS: _served(0, 2),
     ApiKey.INCREMENTAL_ALTER_CONFIGS: _served(0, 1),
     ApiKey.OFFSET_DELETE: _served(0, 0),
@@ -104,16 +104,14 @@ SERVED: dict[ApiKey, Served] = {
     ApiKey.WRITE_SHARE_GROUP_STATE: _served(0, 1, pipeline_depth=_PIPELINED),
     ApiKey.DELETE_SHARE_GROUP_STATE: _served(0, 0, pipeline_depth=_PIPELINED),
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _served(0, 1, pipeline_depth=_PIPELINED),
-    ApiKey.STREAMS_GROUP_HEARTBEAT: _served(0, 0),
-    ApiKey.STREAMS_GROUP_DESCRIBE: _served(0, 0),
+    ApiKey.STREAMS_GROUP_HEARTBEAT: _served(0, 1),
+    ApiKey.STREAMS_GROUP_DESCRIBE: _served(0, 1),
     ApiKey.DESCRIBE_SHARE_GROUP_OFFSETS: _served(0, 1),
     ApiKey.ALTER_SHARE_GROUP_OFFSETS: _served(0, 0),
     ApiKey.DELETE_SHARE_GROUP_OFFSETS: _served(0, 0),
+    ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: _served(0, 0),
+    ApiKey.UNREGISTER_CONTROLLER: _served(0, 0),
 }
-
-# APIs of group protocols that are not implemented. One module refuses them all.
-REFUSED: frozenset[ApiKey] = frozenset({ApiKey.STREAMS_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_DESCRIBE})
-
 
 # Produce requests are often large, and have their own way of handling that.
 NEVER_SLICED: Final = frozenset({ApiKey.PRODUCE})
@@ -122,7 +120,7 @@ WITH_RECORDS: Final = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH})
 
 def module_of(api_key: ApiKey) -> str:
     """Return the name of the module in this package with the handler of an API."""
-    return "refused_group_protocols" if api_key in REFUSED else api_key.name.lower()
+    return api_key.name.lower()
 
 
 def load_module(api_key: ApiKey) -> ModuleType:

@@ -1,4 +1,4 @@
-"""ApiVersions 0-4: the served APIs and versions, straight from the table of handlers.
+"""ApiVersions 0-5: the served APIs and versions, straight from the table of handlers.
 
 KIP-511 (client software name and version, checked from version 3 on), KIP-584 (finalized features). From version 4 on a
 feature's range may begin at 0. Older clients could not read such features, so they are not told of them (KAFKA-17011).
@@ -6,11 +6,14 @@ feature's range may begin at 0. Older clients could not read such features, so t
 Client telemetry (KIP-714) is offered only while a client metrics subscription exists: most clients that are offered it ask at
 once, and librdkafka reports that on stderr.
 
+From version 5 on, a client may say which broker of which cluster it takes this one for. If it is wrong, the answer is
+REBOOTSTRAP_REQUIRED: the client starts again from its bootstrap servers (KIP-1242).
+
 Left out: ZooKeeper migration.
 """
 
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.api import SERVED
 from odradek.broker.security.acl.rules import allow_all
@@ -28,20 +31,31 @@ from odradek.protocol.message_types.api_versions import (
 )
 
 if TYPE_CHECKING:
-    from odradek.broker.api.services import TopicServices
+    from odradek.broker.api.services import NodeServices
 
 _TELEMETRY = frozenset({ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, ApiKey.PUSH_TELEMETRY})
+_FIRST_WITH_SOFTWARE: Final = 3
+_NO_NODE: Final = -1
 _CLIENT_SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 
 
-def handle(services: "TopicServices", context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
-    """Return the table; INVALID_REQUEST for a malformed client software name or version (KIP-511)."""
-    if context.version >= 3:
-        name, version = request.client_software_name, request.client_software_version
-        if not (_CLIENT_SOFTWARE.fullmatch(name) and _CLIENT_SOFTWARE.fullmatch(version)):
-            return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
-        context.session.client_software_name = name
-        context.session.client_software_version = version
+def is_valid(request: ApiVersionsRequest, version: int) -> bool:
+    """Return whether the software's name and version are well-formed, and cluster and node are both given or both left out."""
+    if (request.cluster_id is None) != (request.node_id == _NO_NODE):
+        return False
+    software = (request.client_software_name, request.client_software_version)
+    return version < _FIRST_WITH_SOFTWARE or all(map(_CLIENT_SOFTWARE.fullmatch, software))
+
+
+def handle(services: "NodeServices", context: RequestContext, request: ApiVersionsRequest) -> ApiVersionsResponse:
+    """Return the table; an error for a malformed request, or one for another broker."""
+    if not is_valid(request, context.version):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
+    if request.cluster_id is not None and (request.cluster_id, request.node_id) != (services.cluster_id, services.node_id):
+        return ApiVersionsResponse(error_code=ErrorCode.REBOOTSTRAP_REQUIRED)
+    if context.version >= _FIRST_WITH_SOFTWARE:
+        context.session.client_software_name = request.client_software_name
+        context.session.client_software_version = request.client_software_version
     controller = services.controller
     unasked: frozenset[ApiKey] = frozenset() if controller.image.configured(CLIENT_METRICS_RESOURCE) else _TELEMETRY
     return ApiVersionsResponse(

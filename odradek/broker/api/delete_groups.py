@@ -1,10 +1,10 @@
-"""DeleteGroups, versions 0 to 2: deletes groups without members, and their offsets (KIP-229).
+"""DeleteGroups, versions 0 to 3: deletes groups without members, and their offsets (KIP-229).
 
 NON_EMPTY_GROUP and GROUP_ID_NOT_FOUND are errors of one group. A group that is named twice is deleted once.
 
 The share coordinators drop the states of a share group first (KIP-932). So a group is deleted after everything its shard has
 written is committed, whatever its type, as in Kafka. If replicas do not respond, the answer COORDINATOR_NOT_AVAILABLE means that
-the group still exists.
+the group still exists. Version 3 has an error message of each group. As in Kafka, it is null for these errors.
 """
 
 from functools import partial

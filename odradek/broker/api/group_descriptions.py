@@ -1,4 +1,4 @@
-"""Describes consumer groups and share groups: the APIs differ in their messages, and in the topics that a group names."""
+"""Describes consumer, share and streams groups: the APIs differ in their messages, and in the topics that a group names."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ class GroupDescription:
         group: the class of a described group.
         describe: describes a group, given its shard, its id and an offset of the log.
         topics: returns the topics that a described group names.
+        fields: returns fields of a described group that depend on the request.
     """
 
     is_served: Callable[[Any], bool]
@@ -40,6 +41,7 @@ class GroupDescription:
     group: type[Any]
     describe: Callable[[GroupShard, str, int], Any]
     topics: Callable[[Any], Iterable[str]]
+    fields: Callable[[Any], dict[str, object]] = lambda _: {}
 
     def handle(self, services: GroupProtocolServices, context: RequestContext, request: Any) -> Answer[Any]:  # noqa: ANN401  either API's
         """Ask each group's shard, in slices."""
@@ -50,11 +52,12 @@ class GroupDescription:
 
     def _describe_all(self, services: GroupProtocolServices, request: Any) -> Generator[Reply[Any] | None, Any, Any]:  # noqa: ANN401
         operations = GROUP_OPERATIONS if request.include_authorized_operations else NO_OPERATIONS
-        groups = yield from each_once(request.group_ids, lambda group_id: self._describe(services, group_id, operations))
+        fields = {**self.fields(request), "authorized_operations": operations}
+        groups = yield from each_once(request.group_ids, lambda group_id: self._describe(services, group_id, fields))
         return self.response(groups=groups)
 
     def _describe(
-        self, services: GroupProtocolServices, group_id: str, operations: int
+        self, services: GroupProtocolServices, group_id: str, fields: dict[str, object]
     ) -> Generator[Reply[Any] | None, Any, Any]:
         if not group_id:
             return self.group(group_id=group_id, error_code=ErrorCode.INVALID_GROUP_ID)
@@ -64,7 +67,7 @@ class GroupDescription:
             )
         except KafkaError as error:
             return self.group(group_id=group_id, error_code=error.code, error_message=error.reason or None)
-        return group._replace(authorized_operations=operations)
+        return group._replace(**fields)
 
     def rule(self, guarded: GuardedRequest) -> object:
         """Require DESCRIBE on each group, and on each topic that it names."""

@@ -12,7 +12,7 @@ Since version 6 a producer may let an outside manager alone decide when its tran
 no timeout then; the coordinator's log has the longest possible one. TRANSACTIONAL_ID_AUTHORIZATION_FAILED unless
 ``transaction.two.phase.commit.enable`` is set.
 
-Deliberate gap: taking over an open transaction (``keepPreparedTxn``) is UNSUPPORTED_VERSION, as in Kafka 4.3, whose
+Deliberate gap: taking over an open transaction (``keepPreparedTxn``) is UNSUPPORTED_VERSION, as in Kafka 4.4, whose
 coordinator cannot do it either.
 """
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.coordination.group_coordinator import GroupCoordinator
     from odradek.broker.coordination.share_coordinator import ShareCoordinator
-    from odradek.broker.coordination.share_group_states import PartitionEnds, ShareStates
+    from odradek.broker.coordination.share_group_states import PartitionEnds
     from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
     from odradek.broker.quotas.quota_switch import QuotaSwitch
     from odradek.broker.replica.delayed_fetch import DelayedFetch
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from odradek.broker.replica.replica_moves import ReplicaMoves
     from odradek.broker.security.acl.access import Authorization
     from odradek.broker.share.share_partition_manager import SharePartitionManager
+    from odradek.broker.share.share_persister import SharePersister
     from odradek.broker.telemetry.manager import ClientMetricsManager
     from odradek.common.config.broker_config import BrokerConfig
     from odradek.common.logging import LineLimit
@@ -295,6 +296,10 @@ class ShareServices(TopicServices, Protocol):
     """The share partitions that this broker leads, and the sessions of their groups' members."""
 
     @property
+    def quotas(self) -> QuotaSwitch:
+        """The quotas on clients' reads."""
+
+    @property
     def share_partitions(self) -> SharePartitionManager:
         """The share groups that fetch here."""
 
@@ -346,7 +351,7 @@ class ShareGroupServices(GroupProtocolServices, PartitionServices, Protocol):
     """Share groups, the share coordinators with their offsets, and the partitions that they read."""
 
     @property
-    def share_persister(self) -> ShareStates:
+    def share_persister(self) -> SharePersister:
         """The share coordinators of the cluster."""
 
     @property
@@ -361,7 +366,7 @@ class GroupDeletionServices(SlicedGroupServices, Protocol):
     """The groups, and the share coordinators with the offsets of share groups."""
 
     @property
-    def share_persister(self) -> ShareStates:
+    def share_persister(self) -> SharePersister:
         """The share coordinators of the cluster."""
 
 
@@ -369,8 +374,16 @@ class TransactionPartitionServices(TransactionServices, MetadataServices, Protoc
     """Transactions, and the partitions that are in them."""
 
 
-class TransactionOffsetServices(OffsetServices, TransactionServices, Protocol):
-    """Groups' offsets in transactions."""
+class TransactionOffsetServices(OffsetServices, TransactionServices, PartitionServices, Protocol):
+    """Groups' offsets in transactions, and the partitions of ``__consumer_offsets``."""
+
+    @property
+    def clock(self) -> Clock:
+        """The broker's clock."""
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The broker's configuration."""
 
 
 class ProducerIdServices(TransactionServices, TopicServices, Protocol):

@@ -5,7 +5,8 @@ request that fetches nothing (KIP-1222), and choose the acquire mode (KIP-1206).
 acknowledgements, and ends at epoch -1, without a fetch. With ``group.share.max.share.sessions`` sessions, a new one is refused at
 the end of the max wait, so that its client does not come back at once.
 
-Deliberate gap: the client's fetch quota does not count these bytes.
+Left out: throttled fetches without records. A member over its fetch quota gets a throttle time beside its records, since they
+are acquired (``quotas.throttle_gate``).
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.broker.api.share_requests import WITH_RENEWAL, NamedPartitions, acknowledge, batches_of, named, refusal
 from odradek.broker.replica.fetch_sessions import FINAL_EPOCH, INITIAL_EPOCH, next_epoch
-from odradek.broker.share.acquisition import RECORD_LIMIT
+from odradek.broker.share.acquisition import ACQUIRE_MODES, RECORD_LIMIT
 from odradek.broker.share.delayed_share_fetch import ShareFetchParams, failed
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.share_fetch import (
@@ -79,7 +80,7 @@ def handle(
     if is_renewal:
         answer.fetched({})
     else:
-        _fetch(services, request, opened, known, answer)
+        _fetch(services, context, request, opened, known, answer)
     return answer.reply
 
 
@@ -111,7 +112,12 @@ def _open(
 
 
 def _fetch(
-    services: ShareServices, request: ShareFetchRequest, opened: _Context, known: NamedPartitions, answer: _Answer
+    services: ShareServices,
+    context: RequestContext,
+    request: ShareFetchRequest,
+    opened: _Context,
+    known: NamedPartitions,
+    answer: _Answer,
 ) -> None:
     errors: Results = {}
     readable = []
@@ -124,7 +130,13 @@ def _fetch(
     if not readable:
         answer.fetched(errors)
         return
+    if request.share_acquire_mode not in ACQUIRE_MODES:
+        answer.fail(ErrorCode.UNKNOWN_SERVER_ERROR)
+        return
     max_bytes = min(request.max_bytes, services.config["fetch.max.bytes"])
+    quota = services.quotas.fetch_quota(context)
+    if quota is not None:
+        max_bytes = quota.most_bytes(max_bytes)
     params = ShareFetchParams(
         member_id=request.member_id or "",
         min_bytes=min(request.min_bytes, max_bytes),
@@ -158,6 +170,10 @@ class _Answer:
     def fetched(self, results: Results) -> None:
         self._results = results
         self._respond()
+
+    def fail(self, code: ErrorCode) -> None:
+        """Answer with an error at once. The acknowledgements count."""
+        self.reply.complete(ShareFetchResponse(error_code=code))
 
     def _respond(self) -> None:
         if self._outcomes is None or self._results is None:

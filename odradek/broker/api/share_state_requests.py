@@ -5,13 +5,13 @@ partition that is named twice is asked for twice, and has one answer, the last.
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
+from odradek.broker.large import now_or_later
 from odradek.coordinator.share.state import SharePartitionKey
 from odradek.protocol.errors import KafkaError
-from odradek.timing.reply import Reply
+from odradek.timing.reply import Reply, all_of
 
 if TYPE_CHECKING:
     from odradek.broker.api.services import ShareStateServices
@@ -54,45 +54,24 @@ def answer_each(
     if not request.group_id or any(not topic.partitions for topic in request.topics):
         return convert.respond([])
     places = [(topic.topic_id, item) for topic in request.topics for item in topic.partitions]
-    outcomes: list[object] = [None] * len(places)
-    waiting: list[tuple[int, Reply[Any]]] = []
-    for place, (topic_id, item) in enumerate(places):
-        key = SharePartitionKey(request.group_id, topic_id or _NO_TOPIC, item.partition)
-        reply = services.shares.ask(convert.ask(key, item))
-        if reply.done:
-            outcomes[place] = reply.response
-        else:
-            waiting.append((place, reply))
+    asked: Reply[list[object]] = all_of(
+        [
+            services.shares.ask(convert.ask(SharePartitionKey(request.group_id, topic_id or _NO_TOPIC, item.partition), item))
+            for topic_id, item in places
+        ]
+    )
+    asked.is_decided = True
 
-    def response() -> ResponseT:
+    def response(outcomes: list[object]) -> ResponseT:
         topics: dict[UUID | None, dict[int, Any]] = {}
         for (topic_id, item), outcome in zip(places, outcomes, strict=True):
             topics.setdefault(topic_id, {})[item.partition] = _item(convert, item.partition, outcome)
         return convert.respond([(topic_id, list(items.values())) for topic_id, items in topics.items()])
 
-    return _when_all_have_arrived(outcomes, waiting, response) if waiting else response()
+    return now_or_later(asked.then(response))
 
 
 def _item(convert: Conversions[Any], partition: int, outcome: object) -> object:
     if isinstance(outcome, KafkaError):
         return convert.refuse(partition, outcome.code, outcome.reason or None)
     return convert.answer(partition, outcome)
-
-
-def _when_all_have_arrived(
-    outcomes: list[object], waiting: list[tuple[int, Reply[Any]]], response: Callable[[], ResponseT]
-) -> Reply[ResponseT]:
-    reply: Reply[ResponseT] = Reply()
-    reply.is_decided = True
-    left = len(waiting)
-
-    def arrived(place: int, outcome: object) -> None:
-        nonlocal left
-        outcomes[place] = outcome
-        left -= 1
-        if not left:
-            reply.complete(response())
-
-    for place, each in waiting:
-        each.when_done(partial(arrived, place))
-    return reply

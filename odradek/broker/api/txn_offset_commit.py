@@ -1,11 +1,13 @@
-"""TxnOffsetCommit, versions 0 to 5: commits offsets that take effect when their transaction is committed.
+"""TxnOffsetCommit, versions 0 to 6: commits offsets that take effect when their transaction is committed.
 
 Since version 2 with leader epochs (KIP-320). Since version 3 with the group's member and generation, which fence a consumer whose
-partitions have moved (KIP-447). The group's partition must be in the transaction (KIP-890): up to version 4 AddOffsetsToTxn has
-added it, from 5 on this request does. The decisions are made in ``coordinator.group.offset_commit``.
+partitions have moved (KIP-447). Since version 6 by topic id (KIP-1319). The group's partition must be in the transaction
+(KIP-890): up to version 4 AddOffsetsToTxn has added it, from 5 on this request does. The transaction coordinator is not asked if
+the producer's transaction is already open in that partition. The decisions are made in ``coordinator.group.offset_commit``.
 
 A client gets errors that its version knows: TRANSACTION_ABORTABLE since 4, INVALID_TXN_STATE before;
-COORDINATOR_NOT_AVAILABLE for CONCURRENT_TRANSACTIONS before 5, and for COORDINATOR_LOAD_IN_PROGRESS before 2.
+COORDINATOR_NOT_AVAILABLE for CONCURRENT_TRANSACTIONS before 5, and for COORDINATOR_LOAD_IN_PROGRESS before 2; GROUP_ID_NOT_FOUND
+and STALE_MEMBER_EPOCH since 6, ILLEGAL_GENERATION before.
 
 Deliberate gap: none.
 """
@@ -26,15 +28,19 @@ from odradek.protocol.message_types.txn_offset_commit import (
     TxnOffsetCommitResponsePartition,
     TxnOffsetCommitResponseTopic,
 )
+from odradek.protocol.record_batch import NO_SEQUENCE
 from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-    from uuid import UUID
+    from collections.abc import Iterable
 
     from odradek.broker.api.services import TransactionOffsetServices
     from odradek.common.context import RequestContext
-    from odradek.controller.metadata.topic import Topic
+    from odradek.controller.metadata.image import MetadataImage
+    from odradek.coordinator.group.group_shard import GroupShard
+    from odradek.coordinator.group.offset_commit import TxnCommitTopic
+    from odradek.coordinator.runtime.result import CoordinatorResult
+    from odradek.storage.log.producer_state import ProducerStates, Verification
 
 _Topic: Final = TxnOffsetCommitResponseTopic
 _Partition: Final = TxnOffsetCommitResponsePartition
@@ -45,6 +51,7 @@ _NONE: Final = ErrorCode.NONE
 _FIRST_WITH_LOADING: Final = 2
 _FIRST_WITH_ABORTABLE: Final = 4
 _FIRST_ADDING_VERSION: Final = 5
+_FIRST_VERSION_BY_ID: Final = 6
 
 
 def handle(
@@ -54,18 +61,34 @@ def handle(
     version = context.version
     if not request.group_id:
         return _answer(request.topics, ErrorCode.INVALID_GROUP_ID)
-    request, unknown = _set_aside_unknown(services, request)
-    if not request.topics:
-        return _answer(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    topics, refused = _set_aside_unknown(services.controller.image, request, by_id=version >= _FIRST_VERSION_BY_ID)
+    if not topics:
+        return TxnOffsetCommitResponse(topics=refused)
     reply: Reply[TxnOffsetCommitResponse] = Reply()
-    respond = partial(_respond, reply, request, unknown, version)
+    respond = partial(_respond, reply, topics, refused, version)
     runtime = services.groups.runtime
     try:
         partition = runtime.partition_for(request.group_id)
         # A broker that does not coordinate the group must not add it to the transaction.
         runtime.read(partition, lambda _shard, _offset: None)
+        producers = services.partitions.require(CONSUMER_OFFSETS_TOPIC, partition).require_log().producers
+        verification = _begin_verification(services, request, version, producers)
     except KafkaError as error:
         respond(error)
+        return reply
+
+    decide = partial(_decide, request, topics, version, verification, producers)
+
+    def commit(verdict: ErrorCode) -> None:
+        """Commit, if the transaction coordinator allows it."""
+        if verdict != _NONE:
+            # Clients expect errors of the group coordinator, so errors of the transaction coordinator are translated.
+            respond(operation_error(KafkaError(verdict)))
+            return
+        runtime.write(request.group_id, decide).when_done(respond)
+
+    if verification is None:
+        commit(_NONE)
         return reply
     verdict = services.transactions.verify(
         request.transactional_id,
@@ -76,47 +99,58 @@ def handle(
         adds=version >= _FIRST_ADDING_VERSION,
     )
     if isinstance(verdict, Reply):
-        verdict.when_done(partial(_commit, services, request, respond))
+        verdict.when_done(commit)
     else:
-        _commit(services, request, respond, verdict)
+        commit(verdict)
     return reply
 
 
-def _commit(
-    services: "TransactionOffsetServices",
+def _begin_verification(
+    services: "TransactionOffsetServices", request: TxnOffsetCommitRequest, version: int, producers: "ProducerStates"
+) -> "Verification | None":
+    """Return the verification that the transaction needs, or None. KafkaError: INVALID_PRODUCER_EPOCH."""
+    adds = version >= _FIRST_ADDING_VERSION
+    if not producers.needs_verification(request.producer_id, request.producer_epoch):
+        return None
+    # If the request adds the partition, the coordinator must be asked.
+    if not adds and not services.config["transaction.partition.verification.enable"]:
+        return None
+    now_ms = services.clock.now_ms()
+    return producers.begin_verification(request.producer_id, request.producer_epoch, NO_SEQUENCE, adds, now_ms)
+
+
+def _decide(
     request: TxnOffsetCommitRequest,
-    respond: "Callable[[TxnOffsetCommitResponse | KafkaError | None], None]",
-    verdict: ErrorCode,
-) -> None:
-    """Commit, if the transaction coordinator allows it."""
-    if verdict != _NONE:
-        # Clients expect errors of the group coordinator, so errors of the transaction coordinator are translated.
-        respond(operation_error(KafkaError(verdict)))
-        return
-    topic_id = partial(_topic_id, services)
-    services.groups.runtime.write(
-        request.group_id, lambda shard: commit_offsets_in_transaction(shard.offsets, request, topic_id)
-    ).when_done(respond)
+    topics: "list[TxnCommitTopic]",
+    version: int,
+    verification: "Verification | None",
+    producers: "ProducerStates",
+    shard: "GroupShard",
+) -> "CoordinatorResult[TxnOffsetCommitResponse | None]":
+    if verification is not None:
+        _ensure_valid(verification, request, producers)
+    return commit_offsets_in_transaction(shard.offsets, request, topics, version)
 
 
-def _topic_id(services: "TransactionOffsetServices", name: str) -> "UUID | None":
-    topic = services.controller.image.topics.get(name)
-    return None if topic is None else topic.topic_id
+def _ensure_valid(verification: "Verification", request: TxnOffsetCommitRequest, producers: "ProducerStates") -> None:
+    """Raise INVALID_TXN_STATE if the transaction's marker has arrived before the coordinator's answer."""
+    is_open = not producers.needs_verification(request.producer_id, request.producer_epoch)
+    if not is_open and not producers.is_verifying(request.producer_id, verification):
+        raise KafkaError(ErrorCode.INVALID_TXN_STATE, "the transaction ended before its partition was verified")
 
 
 def _respond(
     reply: Reply[TxnOffsetCommitResponse],
-    request: TxnOffsetCommitRequest,
-    unknown: list[TxnOffsetCommitRequestTopic],
+    topics: "list[TxnCommitTopic]",
+    refused: list[TxnOffsetCommitResponseTopic],
     version: int,
     outcome: TxnOffsetCommitResponse | KafkaError | None,
 ) -> None:
     if outcome is None:
-        outcome = _answer(request.topics, ErrorCode.NONE)
+        outcome = _answer(topics, ErrorCode.NONE)
     elif isinstance(outcome, KafkaError):
-        outcome = _answer(request.topics, _code_for(outcome.code, version))
-    if unknown:
-        refused = _answer(unknown, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION).topics
+        outcome = _answer(topics, _code_for(outcome.code, version))
+    if refused:
         outcome = outcome._replace(topics=[*outcome.topics, *refused])
     reply.complete(outcome)
 
@@ -134,44 +168,32 @@ def _code_for(code: ErrorCode, version: int) -> ErrorCode:
 
 
 def _set_aside_unknown(
-    services: "TransactionOffsetServices", request: TxnOffsetCommitRequest
-) -> tuple[TxnOffsetCommitRequest, list[TxnOffsetCommitRequestTopic]]:
-    """Split the request into the part that exists, and the rest, as topics of the same kind."""
-    known_topics = services.controller.image.topics
-    if _all_exist(known_topics, request.topics):
-        return request, []
-    unknown = []
-    known = []
-    for topic in request.topics:
-        found = known_topics.get(topic.name)
-        exists = [found is not None and each.partition_index in found.partitions for each in topic.partitions]
-        if all(exists) and exists:
-            known.append(topic)
+    image: "MetadataImage", request: TxnOffsetCommitRequest, *, by_id: bool
+) -> "tuple[list[TxnCommitTopic], list[TxnOffsetCommitResponseTopic]]":
+    """Split the request into existing topics, each with name and id, and the answers for the rest."""
+    topics: list[TxnCommitTopic] = []
+    refused: list[TxnOffsetCommitResponseTopic] = []
+    for topic_id, asked, name in request.topics:
+        found = (None if topic_id is None else image.topics_by_id.get(topic_id)) if by_id else image.topics.get(name)
+        if found is None:
+            code = ErrorCode.UNKNOWN_TOPIC_ID if by_id else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            refused += _answer([(topic_id, asked, name)], code).topics
             continue
-        pairs = list(zip(topic.partitions, exists, strict=True))
-        unknown.append(topic._replace(partitions=[each for each, there in pairs if not there]))
-        if any(exists):
-            known.append(topic._replace(partitions=[each for each, there in pairs if there]))
-    return request._replace(topics=known), unknown
+        known = [each for each in asked if each.partition_index in found.partitions]
+        if known:
+            topics.append((found.topic_id, known, found.name))
+        if not known or len(known) < len(asked):
+            unknown = [each for each in asked if each.partition_index not in found.partitions]
+            refused += _answer([(found.topic_id, unknown, found.name)], ErrorCode.UNKNOWN_TOPIC_OR_PARTITION).topics
+    return topics, refused
 
 
-def _all_exist(known_topics: "Mapping[str, Topic]", topics: "Sequence[TxnOffsetCommitRequestTopic]") -> bool:
-    for topic in topics:
-        found = known_topics.get(topic.name)
-        if not topic.partitions or found is None:
-            return False
-        for each in topic.partitions:
-            if each.partition_index not in found.partitions:
-                return False
-    return True
-
-
-def _answer(topics: "Sequence[TxnOffsetCommitRequestTopic]", error_code: ErrorCode) -> TxnOffsetCommitResponse:
+def _answer(topics: "Iterable[TxnCommitTopic | TxnOffsetCommitRequestTopic]", error_code: ErrorCode) -> TxnOffsetCommitResponse:
     """Return the same error code for all partitions; NONE if nothing has failed."""
     return TxnOffsetCommitResponse(
         topics=[
-            _new(_Topic, (topic.name, [_new(_Partition, (each.partition_index, error_code)) for each in topic.partitions]))
-            for topic in topics
+            _new(_Topic, (topic_id, [_new(_Partition, (each.partition_index, error_code)) for each in partitions], name))
+            for topic_id, partitions, name in topics
         ]
     )
 
@@ -182,4 +204,5 @@ def rule(guarded: "GuardedRequest") -> object:
         return guarded.refused(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED)
     if not guarded.allows(AclOperation.READ, AclResourceType.GROUP, guarded.request.group_id):
         return guarded.refused(ErrorCode.GROUP_AUTHORIZATION_FAILED)
-    return authorize_each(guarded, AclOperation.READ, AclResourceType.TOPIC, lambda topic: topic.name)
+    by_id = guarded.context.version >= _FIRST_VERSION_BY_ID
+    return authorize_each(guarded, AclOperation.READ, AclResourceType.TOPIC, lambda topic: guarded.topic_name(topic, by_id=by_id))

@@ -13,7 +13,7 @@ Deliberate gap: none.
 from functools import partial
 from typing import TYPE_CHECKING
 
-from odradek.broker.large import FEW, Pieces
+from odradek.broker.large import FEW, Pieces, now_or_later
 from odradek.common.acls import AclOperation
 from odradek.coordinator.runtime.result import EndTxnMarker
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -24,7 +24,7 @@ from odradek.protocol.message_types.write_txn_markers import (
     WriteTxnMarkersRequest,
     WriteTxnMarkersResponse,
 )
-from odradek.timing.reply import Reply
+from odradek.timing.reply import Reply, all_of, replied
 
 if TYPE_CHECKING:
     from odradek.broker.api.services import TransactionServices
@@ -41,8 +41,7 @@ def handle(
     services: "TransactionServices", _context: "RequestContext", request: WriteTxnMarkersRequest
 ) -> "WriteTxnMarkersResponse | Reply[WriteTxnMarkersResponse]":
     """Write each marker to each of its partitions. Returns a Reply while a marker is not replicated yet."""
-    codes: list[ErrorCode] = []
-    waiting: list[tuple[int, Reply[KafkaError | None]]] = []
+    replies: list[Reply[KafkaError | None]] = []
     for asked in request.markers:
         marker = EndTxnMarker(
             asked.producer_id,
@@ -52,36 +51,15 @@ def handle(
             asked.transaction_version,
         )
         for topic in asked.topics:
-            for index in topic.partition_indexes:
-                outcome = _write(services, topic.name, index, marker)
-                if isinstance(outcome, Reply):
-                    waiting.append((len(codes), outcome))
-                codes.append(ErrorCode.NONE if isinstance(outcome, Reply) else outcome)
-    return _when_all_have_arrived(request, codes, waiting) if waiting else _response(request, codes)
+            replies += [_write(services, topic.name, index, marker) for index in topic.partition_indexes]
+    written = all_of(replies)
+    written.is_decided = True
+    return now_or_later(written.then(partial(_response, request)))
 
 
-def _when_all_have_arrived(
-    request: WriteTxnMarkersRequest, codes: list[ErrorCode], waiting: "list[tuple[int, Reply[KafkaError | None]]]"
-) -> "Reply[WriteTxnMarkersResponse]":
-    reply: Reply[WriteTxnMarkersResponse] = Reply()
-    reply.is_decided = True
-    left = len(waiting)
-
-    def arrived(place: int, error: KafkaError | None) -> None:
-        nonlocal left
-        codes[place] = _code_of(error)
-        left -= 1
-        if not left:
-            reply.complete(_response(request, codes))
-
-    for place, each in waiting:
-        each.when_done(partial(arrived, place))
-    return reply
-
-
-def _response(request: WriteTxnMarkersRequest, codes: list[ErrorCode]) -> WriteTxnMarkersResponse:
-    """Return the response. ``codes`` are in the order of the request's partitions."""
-    told = iter(codes)
+def _response(request: WriteTxnMarkersRequest, errors: list[KafkaError | None]) -> WriteTxnMarkersResponse:
+    """Return the response. ``errors`` are in the order of the request's partitions."""
+    told = map(_code_of, errors)
     return WriteTxnMarkersResponse(
         markers=[
             WritableTxnMarkerResult(
@@ -99,14 +77,11 @@ def _response(request: WriteTxnMarkersRequest, codes: list[ErrorCode]) -> WriteT
     )
 
 
-def _write(
-    services: "TransactionServices", topic: str, partition: int, marker: EndTxnMarker
-) -> "ErrorCode | Reply[KafkaError | None]":
+def _write(services: "TransactionServices", topic: str, partition: int, marker: EndTxnMarker) -> Reply[KafkaError | None]:
     try:
-        reply = services.transactions.write_marker_here(topic, partition, marker)
+        return services.transactions.write_marker_here(topic, partition, marker) or replied(None)
     except KafkaError as error:
-        return _code_of(error)
-    return ErrorCode.NONE if reply is None else reply
+        return replied(error)
 
 
 def _code_of(error: KafkaError | None) -> ErrorCode:

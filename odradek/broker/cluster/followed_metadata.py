@@ -185,13 +185,14 @@ class FollowedMetadata:
 
     def auto_create(
         self,
-        names: Iterable[str],
+        names: Iterable[str | NewTopic],
         context: RequestContext | None = None,
         take: Take | None = None,  # noqa: ARG002
         configs: Sequence[tuple[str, str]] = (),
     ) -> Reply[list[TopicResult] | KafkaError]:
         """Ask the controller to create topics. They appear in the image some time later."""
-        wanted = [self._new_topic(name, configs) for name in dict.fromkeys(names) if name not in self.image.topics]
+        topics = [name if isinstance(name, NewTopic) else self._new_topic(name, configs) for name in dict.fromkeys(names)]
+        wanted = [topic for topic in topics if topic.name not in self.image.topics]
         if not wanted:
             return replied([])
         request = CreateTopicsRequest(topics=[_creatable(topic) for topic in wanted], timeout_ms=_CREATE_TIMEOUT_MS)

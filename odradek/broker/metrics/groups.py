@@ -17,6 +17,8 @@ from odradek.coordinator.group.consumer.group import GROUP_TYPE as CONSUMER
 from odradek.coordinator.group.consumer.member import ConsumerGroupState
 from odradek.coordinator.group.share.group import GROUP_TYPE as SHARE
 from odradek.coordinator.group.share.member import ShareGroupState
+from odradek.coordinator.group.streams.group import GROUP_TYPE as STREAMS
+from odradek.coordinator.group.streams.member import StreamsGroupState
 from odradek.coordinator.runtime.states import ShardState
 
 if TYPE_CHECKING:
@@ -26,6 +28,7 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.consumer.groups import ConsumerGroups
     from odradek.coordinator.group.group_shard import GroupShard
     from odradek.coordinator.group.share.groups import ShareGroups
+    from odradek.coordinator.group.streams.groups import StreamsGroups
 
 _MANAGER = "kafka.coordinator.group:type=GroupMetadataManager"
 _COORDINATOR = "kafka.server:type=group-coordinator-metrics"
@@ -91,6 +94,13 @@ SHARE_EPOCHS_RAISED = _coordinator(
     Kind.COUNTER,
     "share-group-rebalance-count",
     "Rebalances of share groups, counted as increases of a group's epoch.",
+)
+STREAMS_GROUPS = _coordinator("streams_group_count", Kind.GAUGE, "streams-group-count", "Streams groups, by state.", "state")
+STREAMS_EPOCHS_RAISED = _coordinator(
+    "streams_group_rebalance",
+    Kind.COUNTER,
+    "streams-group-rebalance-count",
+    "Rebalances of streams groups, counted as increases of a group's epoch.",
 )
 MOVES = _own("group_partition_moves", Kind.COUNTER, "Partitions moved by target assignments, by reason.", "reason")
 KEPT = _own(
@@ -161,7 +171,7 @@ def _shards(broker: MeteredBroker) -> list[GroupShard]:
 
 def _read_groups(broker: MeteredBroker) -> Iterator[Reading]:
     shards = _shards(broker)
-    protocols = Counter({CLASSIC: 0, CONSUMER: 0, SHARE: 0})
+    protocols = Counter({CLASSIC: 0, CONSUMER: 0, SHARE: 0, STREAMS: 0})
     states: Counter[str] = Counter()
     members = 0
     for shard in shards:
@@ -180,6 +190,7 @@ def _read_groups(broker: MeteredBroker) -> Iterator[Reading]:
     yield from _read_rebalances(broker, shards)
     yield from _read_explanations(shards)
     yield from _read_shares(shards)
+    yield from _read_streams(shards)
 
 
 def _read_rebalances(broker: MeteredBroker, shards: list[GroupShard]) -> Iterator[Reading]:
@@ -193,7 +204,11 @@ def _read_rebalances(broker: MeteredBroker, shards: list[GroupShard]) -> Iterato
     yield REBALANCE_LATENCY_MAX, [((), max((c.latency_max_ms for c in counters), default=0.0))]
     ends_ms = [c.last_rebalance_ms for c in counters if c.last_rebalance_ms is not None]
     yield LAST_REBALANCE, [((), broker.clock.monotonic_ms() - max(ends_ms))] if ends_ms else []
-    made: list[ConsumerGroups | ShareGroups] = [*_consumer_groups(shards), *_share_groups(shards)]
+    made: list[ConsumerGroups | ShareGroups | StreamsGroups] = [
+        *_consumer_groups(shards),
+        *_share_groups(shards),
+        *_streams_groups(shards),
+    ]
     yield HEARTBEATS, [((), sum(c.heartbeats for c in counters) + sum(each.heartbeats for each in made))]
     expired = sum(c.sessions_expired for c in counters) + sum(each.sessions_expired for each in made)
     yield SESSIONS_EXPIRED, [((), expired)]
@@ -213,6 +228,18 @@ def _read_shares(shards: list[GroupShard]) -> Iterator[Reading]:
     states = Counter(group.state for share in made for group in share.each())
     yield SHARE_GROUPS, [((state.value.lower(),), states[state.value]) for state in ShareGroupState]
     yield SHARE_EPOCHS_RAISED, [((), sum(each.epochs_raised for each in made))]
+
+
+def _streams_groups(shards: list[GroupShard]) -> list[StreamsGroups]:
+    return [streams for shard in shards if (streams := shard.streams_if_made) is not None]
+
+
+def _read_streams(shards: list[GroupShard]) -> Iterator[Reading]:
+    made = _streams_groups(shards)
+    states = Counter(group.state for streams in made for group in streams.each())
+    # As Kafka writes it: not_ready.
+    yield STREAMS_GROUPS, [((state.name.lower(),), states[state.value]) for state in StreamsGroupState]
+    yield STREAMS_EPOCHS_RAISED, [((), sum(each.epochs_raised for each in made))]
 
 
 def _read_explanations(shards: list[GroupShard]) -> Iterator[Reading]:
@@ -256,6 +283,8 @@ GROUP_SECTION = Section(
         EPOCHS_RAISED,
         SHARE_GROUPS,
         SHARE_EPOCHS_RAISED,
+        STREAMS_GROUPS,
+        STREAMS_EPOCHS_RAISED,
         MOVES,
         KEPT,
         KEPT_MAX,

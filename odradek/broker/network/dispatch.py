@@ -10,7 +10,7 @@ UNSUPPORTED_VERSION and the versions of ApiVersions itself (KIP-511).
 """
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from struct import Struct
 from typing import Any, Final
 
@@ -58,7 +58,7 @@ class Dispatcher:
         self._gate: GateKeeper | None = None if gate is None else GateKeeper((gate,), _server_error)
         self._large = large
         self._routes: dict[int, Route] = {}
-        self._error_watcher: Callable[[RequestContext, Route, Any], None] | None = None
+        self._error_watcher: Callable[[RequestContext, Sequence[int]], None] | None = None
         # The end of the last request. A request that arrived before it had to queue. This saves a reading of the clock.
         self._free_ms = 0.0
 
@@ -66,8 +66,8 @@ class Dispatcher:
         """Return the route of every requested API and version, with its metrics."""
         return list(self._routes.values())
 
-    def watch_errors(self, watcher: Callable[[RequestContext, Route, Any], None] | None) -> None:
-        """Have ``watcher`` see the responses that may have errors (``Route.error_watcher``); None ends that."""
+    def watch_errors(self, watcher: Callable[[RequestContext, Sequence[int]], None] | None) -> None:
+        """Have ``watcher`` told the error codes in responses (``Route.error_watcher``); None ends that."""
         self._error_watcher = watcher
         for route in self._routes.values():
             route.error_watcher = watcher
@@ -233,7 +233,7 @@ class Dispatcher:
         if key == ApiKey.API_VERSIONS:
             handle = self._load_handler(ApiKey.API_VERSIONS)
             context = RequestContext(ApiKey.API_VERSIONS, 0, correlation_id, None, Session("", ("", 0)))
-            response = handle(self._services, context, None)
+            response = handle(self._services, context, messages(ApiKey.API_VERSIONS).request())
             own = [api for api in response.api_keys if api.api_key == ApiKey.API_VERSIONS]
             refusal = response._replace(error_code=ErrorCode.UNSUPPORTED_VERSION, api_keys=own)
             return response_encoder(ApiKey.API_VERSIONS, 0)(correlation_id, refusal)
@@ -249,7 +249,7 @@ def _encode(context: RequestContext, route: Route, response: Any) -> list[Any]:
         return []
     if response is CLOSE_CONNECTION:
         if route.error_watcher is not None:
-            route.error_watcher(context, route, response)
+            route.error_watcher(context, ())
         raise CloseConnection
     if route.encode_success is not None:
         frame = route.encode_success(context.correlation_id, response)

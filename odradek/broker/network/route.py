@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from odradek.common.context import Handler, RequestContext
     from odradek.protocol.api_keys import ApiKey
 
-    ErrorWatcher = Callable[[RequestContext, "Route", Any], None]
+    # Gets the error codes in a response; none if the connection is closed in place of an answer.
+    ErrorWatcher = Callable[[RequestContext, Sequence[int]], None]
 
 # Upper bounds of the buckets of total times. One more bucket counts longer times.
 TOTAL_TIME_BOUNDS_MS: Final = (0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 25, 50, 100, 250, 500, 1_000, 2_500, 5_000, 10_000, 30_000)
@@ -34,10 +35,11 @@ class Route:
     """One API in one version. The metrics are plain numbers, read on demand. Each answered request is in one of ``buckets``.
 
     ``errors`` counts the error codes in responses, except NONE. As in Kafka, each partition's code counts. Times in milliseconds.
-    An ``error_watcher`` sees the responses that may have errors, and CLOSE_CONNECTION; it counts the codes in the route's place.
+    An ``error_watcher`` is told the codes of each response that has some.
     """
 
     __slots__ = (
+        "_told",
         "api_key",
         "buckets",
         "decode",
@@ -73,6 +75,8 @@ class Route:
         self.queue_ms = 0.0
         self.remote_ms = 0.0
         self.errors: dict[int, int] = {}
+        # The codes of the response that is scanned, for the watcher.
+        self._told: list[int] = []
 
     @property
     def requests(self) -> int:
@@ -82,13 +86,15 @@ class Route:
     def note_error(self, code: int) -> None:
         """Count an error code in a response."""
         self.errors[code] = self.errors.get(code, 0) + 1
+        if self.error_watcher is not None:
+            self._told.append(code)
 
     def note_errors(self, context: RequestContext, response: Any) -> None:  # noqa: ANN401  any API's message
         """Count the error codes in a response."""
-        if self.error_watcher is None:
-            self.scan_errors(response, self)
-        else:
-            self.error_watcher(context, self, response)
+        self.scan_errors(response, self)
+        if self._told and self.error_watcher is not None:
+            told, self._told = self._told, []
+            self.error_watcher(context, told)
 
     def note_waited(self, total_ms: float, remote_ms: float) -> None:
         """Count a response that had to wait. Dispatch counts the others itself."""

@@ -15,7 +15,8 @@ equal to the last bit.
 **Usage.** One manager for each kind of quota, with a sensor for each entity:
 
     Produce, Fetch    bytes per second. A Fetch response counts as in Kafka: its body in its version, without the tagged fields
-                      with leaders and diverging epochs, and four bytes
+                      with leaders and diverging epochs, and four bytes. A ShareFetch response counts likewise, without the
+                      outcomes of acknowledgements
     Request           percent of the broker's one thread. A throttle time is at most one sample long, as in Kafka
 
 A value is recorded first and checked afterwards: usage above the quota is let through, and the client is throttled after it. A
@@ -30,7 +31,7 @@ rate, up to the tokens of ``burst_s`` seconds. A change takes its tokens even if
 
 A validation counts like the change itself.
 
-Kafka 4.3's classes: SampledStat, Rate, Avg, QuotaUtils, ClientQuotaManager, ClientRequestQuotaManager, TokenBucket,
+Kafka 4.4's classes: SampledStat, Rate, Avg, QuotaUtils, ClientQuotaManager, ClientRequestQuotaManager, TokenBucket,
 ControllerMutationQuotaManager, StrictControllerMutationQuota and PermissiveControllerMutationQuota.
 """
 
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.replica.fetch_sessions import Results
     from odradek.controller.metadata.client_quotas import ClientQuotas, Limit
+    from odradek.protocol.message_types.share_fetch import ShareFetchResponse
 
 _SECOND_MS: Final = 1_000
 
@@ -411,3 +413,22 @@ def _length(version: int, items: Sequence[object]) -> int:
 
 def _tags(version: int) -> int:
     return 1 if version >= _FLEXIBLE else 0
+
+
+# The throttle time, the error without a message, the lock timeout, no endpoint of a node, and the tags.
+_SHARE_HEAD_BYTES: Final = 4 + 2 + 1 + 4 + 1 + 1
+# Index, two errors without messages, the current leader with its tags, and the partition's own tags.
+_SHARE_PARTITION_BYTES: Final = 4 + 2 * (2 + 1) + 9 + 1
+_ACQUIRED_BYTES: Final = 8 + 8 + 2 + 1
+
+
+def share_fetch_response_bytes(response: "ShareFetchResponse") -> int:
+    """Return the size of a ShareFetch response. All versions have the same fields."""
+    size = _LENGTH_BYTES + _SHARE_HEAD_BYTES + _length(_FLEXIBLE, response.responses)
+    for topic in response.responses:
+        size += _ID_BYTES + _length(_FLEXIBLE, topic.partitions) + 1
+        for data in topic.partitions:
+            records_bytes = 0 if data.records is None else len(data.records)
+            size += _SHARE_PARTITION_BYTES + len(uvarint(records_bytes + 1)) + records_bytes
+            size += _length(_FLEXIBLE, data.acquired_records) + _ACQUIRED_BYTES * len(data.acquired_records)
+    return size

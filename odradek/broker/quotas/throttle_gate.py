@@ -2,6 +2,7 @@
 
     Produce      the bytes of the request, and its time unless acks are 0
     Fetch        recorded by its handler (``FetchQuota``), which sends no data to a client above its quota
+    ShareFetch   the bytes of the response, and its time
     others       their time. If the answer already has a longer throttle time, such as the controller's, that one holds
 
 An answer goes out at once, with its throttle time. The connection begins no request until that time is over (KIP-219). The
@@ -12,6 +13,9 @@ The gate and the ``QuotaManagers`` that it asks exist only while the metadata im
 A consumer's bytes are recorded before they are sent. Above its quota, the consumer gets an answer without partitions and a
 throttle time, the recorded bytes are subtracted again, and its fetch session stays as it was. The request's time is recorded at
 the same moment. Followers are exempt from client quotas.
+
+A member of a share group is charged to the same quota as a consumer, but gets its records: it has acquired them, and nobody else
+can until their locks expire. In Kafka it gets none.
 """
 
 from typing import TYPE_CHECKING, Final
@@ -24,11 +28,13 @@ from odradek.broker.quotas.client_quota_manager import (
     MutationQuotaManager,
     QuotaWindow,
     Samples,
+    share_fetch_response_bytes,
 )
 from odradek.common.context import CLOSE_CONNECTION, RequestContext, RequestCost
 from odradek.controller.metadata.client_quotas import CONSUMER_BYTE_RATE, PRODUCER_BYTE_RATE, REQUEST_PERCENTAGE
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types.fetch import FetchRequest
+from odradek.protocol.message_types.share_fetch import ShareFetchResponse
 from odradek.protocol.messages import messages
 from odradek.protocol.produce_request import ProduceRequest
 
@@ -124,11 +130,9 @@ class ThrottleGate:
             return response
         managers = self._managers
         throttle_ms, manager = managers.record_time(context), managers.request
-        if context.api_key == ApiKey.PRODUCE and managers.produce.is_enabled:
-            size_bytes, now_ms = context.size_bytes, managers.now_ms()
-            for_bytes_ms = managers.produce.record(user_of(context), context.client_id or "", size_bytes, now_ms)
-            if for_bytes_ms > throttle_ms:
-                throttle_ms, manager = for_bytes_ms, managers.produce
+        for_bytes_ms, of_bytes = self._record_bytes(context, response)
+        if for_bytes_ms > throttle_ms:
+            throttle_ms, manager = for_bytes_ms, of_bytes
         told_ms = getattr(response, _THROTTLE, 0)
         if told_ms > throttle_ms:
             throttle_ms, manager = told_ms, managers.fetch if context.api_key == ApiKey.FETCH else managers.request
@@ -138,6 +142,18 @@ class ThrottleGate:
             return response
         self._throttle(context, throttle_ms, manager)
         return response if told_ms == throttle_ms else _with_throttle_time(context, response, throttle_ms)
+
+    def _record_bytes(self, context: RequestContext, response: object) -> "tuple[int, ClientQuotaManager]":
+        """Charge the bytes of a Produce or a ShareFetch. Return the throttle time for them, and their manager."""
+        managers = self._managers
+        manager = managers.produce
+        if context.api_key == ApiKey.PRODUCE and manager.is_enabled:
+            size_bytes = context.size_bytes
+        elif isinstance(response, ShareFetchResponse) and managers.fetch.is_enabled:
+            manager, size_bytes = managers.fetch, share_fetch_response_bytes(response)
+        else:
+            return 0, manager
+        return manager.record(user_of(context), context.client_id or "", size_bytes, managers.now_ms()), manager
 
     def _throttle(self, context: RequestContext, throttle_ms: int, manager: "ClientQuotaManager") -> None:
         if context.api_key != ApiKey.FETCH or manager is self._managers.request:
@@ -163,7 +179,7 @@ def _with_throttle_time(context: RequestContext, response: object, throttle_ms: 
 
 
 class FetchQuota:
-    """The quota of one Fetch request. Loop thread only."""
+    """The quota of one Fetch or ShareFetch request. Loop thread only."""
 
     __slots__ = ("_client_id", "_context", "_managers", "_user")
 

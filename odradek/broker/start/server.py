@@ -43,11 +43,11 @@ from odradek.storage.filesystem import RealFileSystem
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from odradek.broker.coordination.share_persister import SharePersister
     from odradek.broker.network.connection_registry import ConnectionRegistry
     from odradek.broker.network.gate import Gate
     from odradek.broker.security.acl.access import Authorization
     from odradek.broker.share.share_partition_manager import SharePartitionManager
+    from odradek.broker.share.share_persister import SharePersister
     from odradek.broker.start.shared_server import SharedServer
     from odradek.broker.telemetry.manager import ClientMetricsManager
     from odradek.broker.telemetry.received import Push
@@ -242,7 +242,7 @@ class Broker:
     def share_persister(self) -> SharePersister:
         """Keeps the state of share partitions. Created for the first share group."""
         # 40 ms, and many brokers have no share groups.
-        from odradek.broker.coordination.share_persister import SharePersister
+        from odradek.broker.share.share_persister import SharePersister
 
         return SharePersister(
             self.controller,
@@ -289,7 +289,9 @@ class Broker:
             others=self.member.dead_letter_peers,
         )
         queue = ShareGroupDeadLetterQueue(letters, configs)
-        shares = SharePartitionManager(self.partitions, self.share_persister, self.timer, configs, self.slices, queue)
+        shares = SharePartitionManager(
+            self.partitions.find_by_id, self.share_persister, self.timer, configs, self.slices, self.call_soon, queue
+        )
         self.controller.subscribe(shares, PublishingOrder.BROKER_CONFIGS)
         if self.connections is not None:
             self.connections.on_lost.append(shares.sessions.connection_lost)

@@ -44,11 +44,11 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from odradek.broker.coordination.share_group_states import PartitionEnds
-    from odradek.broker.coordination.share_persister import OtherShareCoordinators
     from odradek.broker.coordination.transaction_coordinator import OtherBrokers
     from odradek.broker.network.gate import Gate
     from odradek.broker.replica.delayed_fetch import DelayedFetch
     from odradek.broker.share.dead_letter_queue import OtherLeaders
+    from odradek.broker.share.share_persister import OtherShareCoordinators
     from odradek.broker.start.shared_server import SharedServer
     from odradek.common.config.broker_config import BrokerConfig
     from odradek.common.config.listener_config import Endpoint

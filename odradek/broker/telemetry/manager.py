@@ -4,7 +4,7 @@ A client instance is known from its first request until its connection closes, o
 three push intervals if these are longer. At most 16,384 instances are known; the one silent for longest is dropped.
 
 Differences from Kafka: the monotonic clock decides whether a get or push is too early. A push is decoded before it is answered,
-so INVALID_RECORD means that it is no MetricsData. Source: ``ClientMetricsManager`` of Apache Kafka 4.3.
+so INVALID_RECORD means that it is no MetricsData. Source: ``ClientMetricsManager`` of Apache Kafka 4.4.
 """
 
 from __future__ import annotations

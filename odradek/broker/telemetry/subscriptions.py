@@ -10,7 +10,7 @@ The prefixes are in the order of a Java HashSet, as in Kafka: a client gets the 
 A client may get its subscription once per push interval, and push once per interval. The first push after a get may come at any
 time, since clients choose a random start.
 
-Sources: ``ClientMetricsManager``, ``ClientMetricsConfigs`` and ``ClientMetricsInstance`` of Apache Kafka 4.3.
+Sources: ``ClientMetricsManager``, ``ClientMetricsConfigs`` and ``ClientMetricsInstance`` of Apache Kafka 4.4.
 """
 
 from __future__ import annotations

@@ -73,6 +73,10 @@ class BrokerConfig:
     def __getitem__(self, name: str) -> Any:
         return self._values[name]
 
+    def of_group(self, overrides: Mapping[str, str], name: str) -> int:
+        """Return a number of one group: its own, or else the broker's, which has the same name with ``group.`` in front."""
+        return int(overrides.get(name, self[f"group.{name}"]))
+
     def _listener_names(self) -> set[str]:
         """Return the names of all listeners: the broker's, the controller's, and those for connections to other nodes."""
         endpoints = parse_endpoints("listeners", self["listeners"])

@@ -10,7 +10,7 @@ silently begin a cluster of its own.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from odradek.common.config.definitions import InvalidConfig
 from odradek.common.config.listener_config import MAX_PORT, check_listeners, parse_endpoints, per_ip_overrides
@@ -149,6 +149,7 @@ def check(values: Mapping[str, Any]) -> None:
     check_listeners(values)
     _check_connections(values)
     _check_retention(values)
+    _check_groups(values)
     check_defaults(values)
     third_party_assignors(values["group.consumer.assignors"])
     if values["log.cleaner.dedupe.buffer.size"] // values["log.cleaner.threads"] <= _MIB:
@@ -171,6 +172,38 @@ def _check_connections(values: Mapping[str, Any]) -> None:
             str(max_bytes),
             "at least socket.request.max.bytes, or not positive for no limit",
         )
+
+
+# Configs of groups that must lie between their ``min.`` and ``max.`` configs.
+_OF_GROUPS: Final = {
+    "group.consumer.": ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms"),
+    "group.share.": (
+        *("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms"),
+        *("delivery.count.limit", "partition.max.record.locks", "record.lock.duration.ms"),
+    ),
+    "group.streams.": ("heartbeat.interval.ms", "session.timeout.ms", "assignment.interval.ms"),
+}
+
+
+def _check_groups(values: Mapping[str, Any]) -> None:
+    for prefix, names in _OF_GROUPS.items():
+        for name in names:
+            value, low, high = values[prefix + name], values[f"{prefix}min.{name}"], values[f"{prefix}max.{name}"]
+            if low > high:
+                raise InvalidConfig(f"{prefix}max.{name}", str(high), f"at least {prefix}min.{name}, {low}")
+            if not low <= value <= high:
+                allowed = f"from {prefix}min.{name}, {low}, to {prefix}max.{name}, {high}"
+                raise InvalidConfig(prefix + name, str(value), allowed)
+        interval, timeout = f"{prefix}heartbeat.interval.ms", f"{prefix}session.timeout.ms"
+        if values[interval] >= values[timeout]:
+            raise InvalidConfig(interval, str(values[interval]), f"less than {timeout}, {values[timeout]}")
+    sessions, members = values["group.share.max.share.sessions"], values["group.share.max.size"]
+    if sessions < members:
+        raise InvalidConfig("group.share.max.share.sessions", str(sessions), f"at least group.share.max.size, {members}")
+    standbys, most = values["group.streams.num.standby.replicas"], values["group.streams.max.standby.replicas"]
+    if standbys > most:
+        allowed = f"at most group.streams.max.standby.replicas, {most}"
+        raise InvalidConfig("group.streams.num.standby.replicas", str(standbys), allowed)
 
 
 def _check_retention(values: Mapping[str, Any]) -> None:

@@ -91,8 +91,10 @@ class OffsetReset:
 
     def __call__(self, value: Any) -> str | None:
         """Return the value if it is another one."""
-        lowered = value.lower()
-        is_valid = lowered in {"latest", "earliest"} or (re.fullmatch(_BY_DURATION, lowered) and lowered[-1] not in "pt:")
+        prefix, colon, duration = value.partition(":")
+        # Java reads a duration in any case.
+        lowered = f"{prefix}{colon}{duration.lower()}"
+        is_valid = value in {"latest", "earliest"} or (re.fullmatch(_BY_DURATION, lowered) and lowered[-1] not in "pt:")
         return None if is_valid else str(value)
 
 
@@ -119,6 +121,19 @@ class Entries:
         return next((entry for entry in value if self._choices and entry not in self._choices), None)
 
 
+class DeadLetterTopic:
+    """The name of a dead-letter topic (KIP-1191), which must not look like an internal topic's."""
+
+    __slots__ = ("allowed",)
+
+    def __init__(self) -> None:
+        self.allowed = "a name that does not start with __"
+
+    def __call__(self, value: Any) -> str | None:
+        """Return the name if it starts with ``__``."""
+        return str(value) if value.startswith("__") else None
+
+
 class ThrottledReplicas:
     """Replicas under a replication quota: ``*`` for all, or a list of ``partition:broker`` (KIP-73)."""
 
@@ -143,6 +158,8 @@ CLUSTER_WIDE = "cluster-wide"
 
 # Used instead of Kafka's default if Kafka does not have the config.
 NOT_KAFKAS = "none: Kafka has no such config"
+# A reason to differ from Kafka.
+ONE_BROKER = "one broker holds the only replica"
 
 MAX_INT = 2**31 - 1
 MAX_LONG = 2**63 - 1
@@ -229,6 +246,36 @@ class ConfigDefinition(NamedTuple):
     def sensitive(self) -> bool:
         """Return whether the value is hidden from clients."""
         return self.type is ConfigType.PASSWORD
+
+
+def group_config(name: str, default: int, least: int, doc: str, *, internal: bool = False, unused: str = "") -> ConfigDefinition:
+    """Return a number among the configs of one group, which falls back to the broker config with ``group.`` in front."""
+    server_default = f"group.{name}"
+    valid = AtLeast(least)
+    return ConfigDefinition(
+        name, ConfigType.INT, default, doc, valid, server_default=server_default, internal=internal, unused_reason=unused
+    )
+
+
+def group_offload(kind: str) -> ConfigDefinition:
+    """Return the config for assignments beside the event loop, of one group of this kind."""
+    broker_wide = broker_offload(kind)
+    return broker_wide._replace(
+        name=broker_wide.name.removeprefix("group."), update_mode=READ_ONLY, server_default=broker_wide.name
+    )
+
+
+def broker_offload(kind: str) -> ConfigDefinition:
+    """Return the config for assignments beside the event loop, of all groups of this kind."""
+    return ConfigDefinition(
+        f"group.{kind}.assignor.offload.enable",
+        ConfigType.BOOLEAN,
+        True,
+        f"Whether {kind} groups are assigned in a thread.",
+        update_mode=CLUSTER_WIDE,
+        internal=True,
+        unused_reason="the coordinator works on the event loop, and waits for nothing",
+    )
 
 
 # A duration that is not negative, in lower case.

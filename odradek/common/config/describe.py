@@ -76,7 +76,10 @@ def other_entries(definitions: Sequence[ConfigDefinition], overrides: Mapping[st
 def group_entries(
     view: ConfigView, definitions: Sequence[ConfigDefinition], overrides: Mapping[str, str]
 ) -> Iterator[ConfigEntry]:
-    """Yield all configs of a group with ``overrides``; those of consumer groups fall back to the broker's."""
+    """Yield all configs of a group with ``overrides``; most of them fall back to the broker's.
+
+    Internal ones are left out unless they, or the broker's, are set.
+    """
     for definition in definitions:
         default = definition.server_default
         if default is None or default not in BROKER_CONFIGS:
@@ -86,6 +89,8 @@ def group_entries(
         set_by = _broker_synonyms(view, default)
         if definition.name in overrides:
             set_by = (Synonym(definition.name, value, ConfigSource.DYNAMIC_GROUP_CONFIG), *set_by)
+        if definition.internal and set_by[0].source == ConfigSource.DEFAULT_CONFIG:
+            continue
         yield _entry(definition, definition.name, value, set_by, read_only=False)
 
 

@@ -19,7 +19,7 @@ You can change a config of the type *per-broker* or *cluster-wide* while the bro
 The broker warns about an unlisted key and ignores it, so a `server.properties` written for Kafka works. With an invalid value of
 a listed key, it doesn't start, and the exit status is 2.
 
-Names, types, defaults and limits are those of Apache Kafka 4.3, except [these defaults](differences-all.md#other-defaults). *No
+Names, types, defaults and limits are those of Apache Kafka 4.4, except [these defaults](differences-all.md#other-defaults). *No
 limit* is the largest value of the type.
 
 This page is generated: `python -m odradek.common.config.document > docs/configuration.md`.

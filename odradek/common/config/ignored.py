@@ -1,4 +1,4 @@
-"""Broker configs of Kafka 4.3 that odradek ignores, by reason.
+"""Broker configs of Kafka 4.4 that odradek ignores, by reason.
 
 The module is imported only if there is an unknown key: a server.properties written for Kafka then gets a warning for each key
 without effect and for each misspelt one. ``*`` marks configs that Kafka can change while it runs, for one broker or for all;
@@ -64,13 +64,8 @@ _BY_REASON = {
         group.coordinator.threads
         share.coordinator.append.linger.ms share.coordinator.cached.buffer.max.bytes* share.coordinator.threads
     """,
-    "there are no share or streams groups": """
-        group.share.persister.class.name
-        group.streams.assignment.interval.ms* group.streams.heartbeat.interval.ms group.streams.initial.rebalance.delay.ms
-        group.streams.max.assignment.interval.ms group.streams.max.heartbeat.interval.ms group.streams.max.session.timeout.ms
-        group.streams.max.size group.streams.max.standby.replicas group.streams.min.assignment.interval.ms
-        group.streams.min.heartbeat.interval.ms group.streams.min.session.timeout.ms group.streams.num.standby.replicas
-        group.streams.session.timeout.ms
+    "there are no plugins of share and streams groups, and nothing to purge": """
+        group.share.dlq.manager.class.name group.share.persister.class.name group.streams.topology.description.plugin.class
         share.fetch.purgatory.purge.interval.requests
     """,
     "nothing acts on it in a cluster, and a broker alone has no use for it": """

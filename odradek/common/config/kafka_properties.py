@@ -1,4 +1,4 @@
-"""A ``server.properties`` for Apache Kafka 4.3 to continue with the data of an odradek broker.
+"""A ``server.properties`` for Apache Kafka 4.4 to continue with the data of an odradek broker.
 
     carried over    every config that was set and that Kafka has, including those that odradek accepts without acting on them
     added           settings that Kafka requires and odradek does not: node id, roles, the listener for controllers, the voter;
@@ -46,11 +46,11 @@ class KafkaProperties(NamedTuple):
         return "\n".join(self._lines())
 
     def _lines(self) -> Iterator[str]:
-        yield "# Written by odradek grow-out: Apache Kafka 4.3 starts with this file on the data of an odradek broker,"
+        yield "# Written by odradek grow-out: Apache Kafka 4.4 starts with this file on the data of an odradek broker,"
         yield "# and odradek serve --config on the same data afterwards."
         yield from (property_line(*setting) for setting in self.settings.items())
         if self.unknown:
-            yield "# Apache Kafka 4.3 has no configs of these names."
+            yield "# Apache Kafka 4.4 has no configs of these names."
             yield from (f"#{property_line(*setting)}" for setting in self.unknown.items())
         yield ""
 

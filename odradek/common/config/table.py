@@ -26,10 +26,12 @@ from odradek.common.config.table_log import (
     CLEANUP_POLICIES,
     COMPRESSION_TYPES,
     GZIP_LEVELS,
+    LIMITED_BATCHES,
     LOG_SECTIONS,
     LZ4_LEVELS,
     NO_REMOTE_STORAGE,
     NOT_PREALLOCATED,
+    RECORD_SIZES,
     SMALLEST_SEGMENT,
     TIMESTAMP_TYPES,
     ZSTD_LEVELS,
@@ -37,7 +39,7 @@ from odradek.common.config.table_log import (
 from odradek.common.config.table_quorum import QUORUM_SECTIONS
 from odradek.common.config.table_security import AUTHORIZER_SECTIONS, SASL_SECTIONS, SSL_SECTIONS, TOKEN_SECTIONS
 from odradek.common.config.table_server import SERVER_SECTIONS
-from odradek.common.config.table_shares import SHARE_SECTIONS
+from odradek.common.config.table_share_groups import SHARE_SECTIONS
 
 _REMOTE = "For Kafka's remote storage"
 _WEEK_MS = 604800000
@@ -132,6 +134,15 @@ TOPIC_DEFINITIONS = (
         AtLeast(1),
     ),
     _config(
+        "max.decompressed.message.bytes",
+        INT,
+        2147483639,
+        "max.decompressed.message.bytes",
+        "Kafka's limit for a record of a compressed batch.",
+        RECORD_SIZES,
+        unused_reason=LIMITED_BATCHES,
+    ),
+    _config(
         "max.message.bytes", INT, 1048588, "message.max.bytes", "The largest record batch, as sent by the producer.", AtLeast(0)
     ),
     _config(
@@ -197,6 +208,16 @@ TOPIC_DEFINITIONS = (
         "Kafka's preallocation of segment files.",
         unused_reason=NOT_PREALLOCATED,
     ),
+    _config(
+        "remote.copy.lag.bytes",
+        LONG,
+        -1,
+        "log.remote.copy.lag.bytes",
+        f"{_REMOTE}.",
+        AtLeast(-1),
+        unused_reason=NO_REMOTE_STORAGE,
+    ),
+    _config("remote.copy.lag.ms", LONG, 0, "log.remote.copy.lag.ms", f"{_REMOTE}.", AtLeast(-1), unused_reason=NO_REMOTE_STORAGE),
     _config("remote.log.copy.disable", BOOLEAN, False, None, f"{_REMOTE}.", unused_reason=NO_REMOTE_STORAGE),
     _config("remote.log.delete.on.disable", BOOLEAN, False, None, f"{_REMOTE}.", unused_reason=NO_REMOTE_STORAGE),
     _config("remote.storage.enable", BOOLEAN, False, None, f"{_REMOTE}, which odradek does not have: true is refused."),

@@ -1,45 +1,37 @@
-"""The table, fourth part: the broker's configs of group protocols, consumer groups (KIP-848), quotas and telemetry.
+"""The table, fourth part: the broker's configs of groups and offsets, quotas and telemetry.
 
-It also has the configs of single groups and of subscriptions to client metrics (KIP-714). Kafka's groups have configs for the
-protocols of KIP-848, KIP-932 (``table_share_groups``) and KIP-1071. Configs of streams groups have no effect here.
-``server_default`` names the broker config that a group's config falls back to. The fallbacks of streams groups are not in the
-broker's table.
+It also has the configs of single groups and of subscriptions to client metrics (KIP-714). Groups have configs for the protocols
+of KIP-848, KIP-932 (``table_share_groups``) and KIP-1071 (``table_streams_groups``). ``server_default`` names the broker config
+that a group's config falls back to.
 """
 
 from odradek.common.config.definitions import (
     CLUSTER_WIDE,
     INT,
     LIST,
+    LONG,
     MAX_INT,
+    ONE_BROKER,
+    SHORT,
     STRING,
     AtLeast,
     ConfigDefinition,
     Entries,
     OneOf,
+    broker_offload,
+    group_config,
+    group_offload,
 )
-from odradek.common.config.table_share_groups import SHARE_GROUP_DEFINITIONS
-
-_NO_SUCH_GROUPS = "there are no streams groups"
-
-
-def _streams(name: str, default: int, doc: str) -> ConfigDefinition:
-    return ConfigDefinition(name, INT, default, doc, server_default=f"group.{name}", unused_reason=_NO_SUCH_GROUPS)
-
-
-def _consumer(name: str, default: int, least: int, doc: str) -> ConfigDefinition:
-    return ConfigDefinition(name, INT, default, doc, AtLeast(least), server_default=f"group.{name}")
-
+from odradek.common.config.table_share_groups import SHARE_GROUP_DEFINITIONS, SHARE_GROUPS
+from odradek.common.config.table_streams_groups import STREAMS_GROUP_DEFINITIONS, STREAMS_GROUPS
 
 GROUP_DEFINITIONS = (
-    _consumer("consumer.session.timeout.ms", 45000, 1, "When a silent member of the group is removed."),
-    _consumer("consumer.heartbeat.interval.ms", 5000, 1, "How often a member of the group sends a heartbeat."),
-    _consumer("consumer.assignment.interval.ms", 1000, 0, "The least time between two target assignments of the group."),
+    group_config("consumer.session.timeout.ms", 45000, 1, "When a silent member of the group is removed."),
+    group_config("consumer.heartbeat.interval.ms", 5000, 1, "How often a member of the group sends a heartbeat."),
+    group_config("consumer.assignment.interval.ms", 1000, 0, "The least time between two target assignments of the group."),
+    group_offload("consumer"),
     *SHARE_GROUP_DEFINITIONS,
-    _streams("streams.session.timeout.ms", 45000, "When a silent member of a streams group is removed."),
-    _streams("streams.heartbeat.interval.ms", 5000, "How often a member of a streams group sends a heartbeat."),
-    _streams("streams.assignment.interval.ms", 1000, "The least time between two assignments of a streams group."),
-    _streams("streams.initial.rebalance.delay.ms", 3000, "How long a new streams group waits for more members."),
-    _streams("streams.num.standby.replicas", 0, "Standby replicas of each task of a streams group."),
+    *STREAMS_GROUP_DEFINITIONS,
 )
 
 CLIENT_METRICS_DEFINITIONS = (
@@ -57,12 +49,13 @@ CLIENT_METRICS_DEFINITIONS = (
 
 _Config = ConfigDefinition
 
-CONSUMER_GROUPS = (
+_CONSUMER_GROUPS = (
     _Config(
         "group.coordinator.rebalance.protocols",
         LIST,
         ("classic", "consumer", "streams"),
-        "The group protocols that the broker serves. consumer also needs the feature group.version.",
+        "The group protocols that the broker serves. consumer also needs the feature group.version, streams the feature "
+        "streams.version.",
         Entries("classic", "consumer", "share", "streams"),
     ),
     _Config(
@@ -129,6 +122,7 @@ CONSUMER_GROUPS = (
         "The longest assignment interval you can set for one consumer group.",
         AtLeast(0),
     ),
+    broker_offload("consumer"),
     _Config("group.consumer.max.size", INT, MAX_INT, "The most members in one consumer group.", AtLeast(1)),
     _Config(
         "group.consumer.assignors",
@@ -152,6 +146,7 @@ CONSUMER_GROUPS = (
         600000,
         "How long a consumer group keeps the topics that match its regular expression before it looks for them again.",
         AtLeast(10000),
+        internal=True,
     ),
 )
 
@@ -159,6 +154,69 @@ CONSUMER_GROUPS = (
 def _window(name: str, default: int, what: str) -> ConfigDefinition:
     return ConfigDefinition(name, INT, default, what, AtLeast(1), "low")
 
+
+GROUPS = (
+    _Config("group.min.session.timeout.ms", INT, 6000, "The shortest session timeout a group member may ask for."),
+    _Config("group.max.session.timeout.ms", INT, 1800000, "The longest session timeout a group member may ask for."),
+    _Config(
+        "group.initial.rebalance.delay.ms",
+        INT,
+        0,
+        "How long the first rebalance of an empty group waits for more members.",
+        kafka_default="3000",
+        difference="on a laptop and in tests every new group would lose three seconds, and a second member is rare",
+    ),
+    _Config("group.max.size", INT, MAX_INT, "The most members in one group of the classic protocol.", AtLeast(1)),
+    *_CONSUMER_GROUPS,
+    *SHARE_GROUPS,
+    *STREAMS_GROUPS,
+    _Config("offset.metadata.max.bytes", INT, 4096, "The longest metadata that may be committed with an offset.", None, "high"),
+    _Config(
+        "offsets.commit.timeout.ms",
+        INT,
+        5000,
+        "How long a group coordinator's writes may wait for the other replicas of __consumer_offsets.",
+        AtLeast(1),
+        "high",
+    ),
+    _Config("offsets.load.buffer.size", INT, 5242880, "Bytes read at a time when offsets are loaded.", AtLeast(1), "high"),
+    _Config(
+        "offsets.retention.minutes",
+        INT,
+        10080,
+        "How long committed offsets are kept after their group becomes empty.",
+        AtLeast(1),
+        "high",
+    ),
+    _Config("offsets.retention.check.interval.ms", LONG, 600000, "How often offsets are checked for expiry.", AtLeast(1), "high"),
+    _Config(
+        "offsets.topic.num.partitions",
+        INT,
+        50,
+        "The number of partitions of __consumer_offsets. It decides each group's partition, so you must not change it later.",
+        AtLeast(1),
+        "high",
+    ),
+    _Config(
+        "offsets.topic.replication.factor",
+        SHORT,
+        1,
+        "The replication factor of __consumer_offsets. A broker alone uses 1.",
+        AtLeast(1),
+        "high",
+        kafka_default="3",
+        difference=ONE_BROKER,
+    ),
+    _Config("offsets.topic.segment.bytes", INT, 104857600, "segment.bytes of __consumer_offsets.", AtLeast(1), "high"),
+    _Config(
+        "offsets.topic.compression.codec",
+        INT,
+        0,
+        "The compression of __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
+        OneOf(0, 1, 2, 3, 4),
+        "high",
+    ),
+)
 
 QUOTAS = (
     _window("quota.window.num", 11, "The number of samples that rates of client quotas are measured over."),

@@ -26,8 +26,10 @@ LZ4_LEVELS = Between(1, 17)
 ZSTD_LEVELS = Between(-131072, 22)
 TIMESTAMP_TYPES = OneOf("CreateTime", "LogAppendTime")
 NO_REMOTE_STORAGE = "there is no remote storage"
+LIMITED_BATCHES = "decompression is limited by batch"
 NOT_PREALLOCATED = "files are not preallocated"
 SMALLEST_SEGMENT = AtLeast(1048576)
+RECORD_SIZES = Between(1, 2147483639)
 
 SEGMENTS = (
     _Config(
@@ -82,6 +84,16 @@ SEGMENTS = (
 RECORDS = (
     _Config(
         "message.max.bytes", INT, 1048588, "The largest record batch, as sent by the producer.", AtLeast(0), "high", CLUSTER_WIDE
+    ),
+    _Config(
+        "max.decompressed.message.bytes",
+        INT,
+        2147483639,
+        "Kafka's limit for a record of a compressed batch.",
+        RECORD_SIZES,
+        "medium",
+        CLUSTER_WIDE,
+        unused_reason=LIMITED_BATCHES,
     ),
     _Config(
         "compression.type",
@@ -228,6 +240,26 @@ RETENTION = (
         -2,
         "log.local.retention.bytes by age.",
         AtLeast(-2),
+        "medium",
+        CLUSTER_WIDE,
+        unused_reason=NO_REMOTE_STORAGE,
+    ),
+    _Config(
+        "log.remote.copy.lag.bytes",
+        LONG,
+        -1,
+        "How much newer data a segment needs before Kafka copies it to remote storage.",
+        AtLeast(-1),
+        "medium",
+        CLUSTER_WIDE,
+        unused_reason=NO_REMOTE_STORAGE,
+    ),
+    _Config(
+        "log.remote.copy.lag.ms",
+        LONG,
+        0,
+        "log.remote.copy.lag.bytes by age.",
+        AtLeast(-1),
         "medium",
         CLUSTER_WIDE,
         unused_reason=NO_REMOTE_STORAGE,

@@ -56,7 +56,6 @@ MEMBER = (
         2000,
         "How often a broker sends its controller a heartbeat, in milliseconds.",
         AtLeast(1),
-        "high",
     ),
     _Config(
         "broker.session.timeout.ms",
@@ -64,7 +63,6 @@ MEMBER = (
         9000,
         "How long a controller waits for a heartbeat. The broker waits half as long for an answer.",
         AtLeast(1),
-        "high",
     ),
     _Config(
         "initial.broker.registration.timeout.ms",
@@ -127,6 +125,7 @@ REPLICATION = (
         1,
         "The least data for which a leader answers before replica.fetch.wait.max.ms is over.",
         AtLeast(0),
+        "high",
     ),
     _Config(
         "replica.fetch.wait.max.ms",

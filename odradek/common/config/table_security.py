@@ -58,6 +58,7 @@ SASL = (
         "The mechanism a broker authenticates with at controllers if the first listener in controller.listener.names uses SASL: "
         "PLAIN, SCRAM-SHA-256, SCRAM-SHA-512 or OAUTHBEARER. The listener's JAAS line needs a username and a password. "
         "OAUTHBEARER needs a token instead: see sasl.login.callback.handler.class.",
+        importance="high",
     ),
     _Config(
         "connections.max.reauth.ms",
@@ -139,10 +140,22 @@ SASL = (
         "sasl.oauthbearer.expected.audience",
         LIST,
         (),
-        "A token must be for one of these audiences (aud). Empty: a token that names an audience is refused.",
-        importance="low",
+        "A token must be for one of these audiences (aud).",
+        importance="high",
     ),
-    _Config("sasl.oauthbearer.expected.issuer", STRING, None, "A token must be from this issuer (iss).", importance="low"),
+    _Config("sasl.oauthbearer.expected.issuer", STRING, None, "A token must be from this issuer (iss).", importance="high"),
+    _Config(
+        "sasl.oauthbearer.allow.unverified.audience",
+        BOOLEAN,
+        False,
+        "Accepts tokens for any audience if sasl.oauthbearer.expected.audience is not set, which is refused otherwise.",
+    ),
+    _Config(
+        "sasl.oauthbearer.allow.unverified.issuer",
+        BOOLEAN,
+        False,
+        "Accepts tokens of any issuer if sasl.oauthbearer.expected.issuer is not set, which is refused otherwise.",
+    ),
     _Config("sasl.oauthbearer.scope.claim.name", STRING, "scope", "The claim that has a token's scopes.", importance="low"),
     _Config(
         "sasl.oauthbearer.sub.claim.name",

@@ -8,6 +8,7 @@ from odradek.common.config.definitions import (
     LONG,
     MAX_INT,
     NOT_KAFKAS,
+    ONE_BROKER,
     SHORT,
     STRING,
     AtLeast,
@@ -16,13 +17,11 @@ from odradek.common.config.definitions import (
     OneOf,
     SizeOrSystems,
 )
-from odradek.common.config.table_groups import CONSUMER_GROUPS
-from odradek.common.config.table_share_groups import SHARE_GROUPS
+from odradek.common.config.table_groups import GROUPS
 
 # The memory for requests that are being received.
 MOST_REQUEST_BYTES = 512 * 1024 * 1024
 _Config = ConfigDefinition
-ONE_BROKER = "one broker holds the only replica"
 _BUFFER = SizeOrSystems()
 _NO_QUEUE = "the thread that reads a request also starts it, so none is queued"
 _NO_PURGE = "completed requests leave the purgatory at once"
@@ -327,68 +326,6 @@ TOPICS = (
         None,
         "high",
         CLUSTER_WIDE,
-    ),
-)
-
-GROUPS = (
-    _Config("group.min.session.timeout.ms", INT, 6000, "The shortest session timeout a group member may ask for."),
-    _Config("group.max.session.timeout.ms", INT, 1800000, "The longest session timeout a group member may ask for."),
-    _Config(
-        "group.initial.rebalance.delay.ms",
-        INT,
-        0,
-        "How long the first rebalance of an empty group waits for more members.",
-        kafka_default="3000",
-        difference="on a laptop and in tests every new group would lose three seconds, and a second member is rare",
-    ),
-    _Config("group.max.size", INT, MAX_INT, "The most members in one group of the classic protocol.", AtLeast(1)),
-    *CONSUMER_GROUPS,
-    *SHARE_GROUPS,
-    _Config("offset.metadata.max.bytes", INT, 4096, "The longest metadata that may be committed with an offset.", None, "high"),
-    _Config(
-        "offsets.commit.timeout.ms",
-        INT,
-        5000,
-        "How long a group coordinator's writes may wait for the other replicas of __consumer_offsets.",
-        AtLeast(1),
-        "high",
-    ),
-    _Config("offsets.load.buffer.size", INT, 5242880, "Bytes read at a time when offsets are loaded.", AtLeast(1), "high"),
-    _Config(
-        "offsets.retention.minutes",
-        INT,
-        10080,
-        "How long committed offsets are kept after their group becomes empty.",
-        AtLeast(1),
-        "high",
-    ),
-    _Config("offsets.retention.check.interval.ms", LONG, 600000, "How often offsets are checked for expiry.", AtLeast(1), "high"),
-    _Config(
-        "offsets.topic.num.partitions",
-        INT,
-        50,
-        "The number of partitions of __consumer_offsets. It decides each group's partition, so you must not change it later.",
-        AtLeast(1),
-        "high",
-    ),
-    _Config(
-        "offsets.topic.replication.factor",
-        SHORT,
-        1,
-        "The replication factor of __consumer_offsets. A broker alone uses 1.",
-        AtLeast(1),
-        "high",
-        kafka_default="3",
-        difference=ONE_BROKER,
-    ),
-    _Config("offsets.topic.segment.bytes", INT, 104857600, "segment.bytes of __consumer_offsets.", AtLeast(1), "high"),
-    _Config(
-        "offsets.topic.compression.codec",
-        INT,
-        0,
-        "The compression of __consumer_offsets: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
-        OneOf(0, 1, 2, 3, 4),
-        "high",
     ),
 )
 

@@ -9,29 +9,34 @@ from odradek.common.config.definitions import (
     CLUSTER_WIDE,
     INT,
     LIST,
+    ONE_BROKER,
+    SHORT,
     STRING,
     AtLeast,
     Between,
     ConfigDefinition,
+    DeadLetterTopic,
     Entries,
     OffsetReset,
     OneOf,
+    broker_offload,
+    group_config,
+    group_offload,
 )
 
 _Config = ConfigDefinition
 
 
-def _of_group(name: str, default: int, least: int, doc: str) -> ConfigDefinition:
-    return ConfigDefinition(name, INT, default, doc, AtLeast(least), server_default=f"group.{name}")
-
-
 SHARE_GROUP_DEFINITIONS = (
-    _of_group("share.session.timeout.ms", 45000, 1, "When a silent member of a share group is removed."),
-    _of_group("share.heartbeat.interval.ms", 5000, 1, "How often a member of a share group sends a heartbeat."),
-    _of_group("share.assignment.interval.ms", 1000, 0, "The least time between two target assignments of a share group."),
-    _of_group("share.record.lock.duration.ms", 30000, 1000, "How long a member of a share group has a record to itself."),
-    _of_group("share.delivery.count.limit", 5, 2, "How often a record is given to a share group."),
-    _of_group("share.partition.max.record.locks", 2000, 100, "The most records of a partition that members have to themselves."),
+    group_config("share.session.timeout.ms", 45000, 1, "When a silent member of a share group is removed."),
+    group_config("share.heartbeat.interval.ms", 5000, 1, "How often a member of a share group sends a heartbeat."),
+    group_config("share.assignment.interval.ms", 1000, 0, "The least time between two target assignments of a share group."),
+    group_offload("share"),
+    group_config("share.record.lock.duration.ms", 30000, 1000, "How long a member of a share group has a record to itself."),
+    group_config("share.delivery.count.limit", 5, 2, "How often a record is given to a share group."),
+    group_config(
+        "share.partition.max.record.locks", 2000, 100, "The most records of a partition that members have to themselves."
+    ),
     _Config(
         "share.auto.offset.reset",
         STRING,
@@ -53,6 +58,7 @@ SHARE_GROUP_DEFINITIONS = (
         STRING,
         "",
         "The dead-letter topic of a share group, for records that were rejected or delivered too often. Empty: none.",
+        DeadLetterTopic(),
         server_default="errors.deadletterqueue.topic.name",
     ),
     _Config(
@@ -122,6 +128,7 @@ SHARE_GROUPS = (
         Entries("simple", least=1),
         unused_reason="simple is the only one",
     ),
+    broker_offload("share"),
     _Config(
         "group.share.initialize.retry.interval.ms",
         INT,
@@ -168,3 +175,95 @@ SHARE_GROUPS = (
     ),
     _Config("group.share.max.share.sessions", INT, 2000, "The most share sessions of the broker.", AtLeast(1)),
 )
+
+SHARE_COORDINATOR = (
+    _Config(
+        "share.coordinator.state.topic.num.partitions",
+        INT,
+        50,
+        "The number of partitions of __share_group_state. It decides the partition that keeps a share partition's state, so you "
+        "must not change it later.",
+        AtLeast(1),
+        "high",
+    ),
+    _Config(
+        "share.coordinator.state.topic.replication.factor",
+        SHORT,
+        1,
+        "The replication factor of __share_group_state. A broker alone uses 1.",
+        AtLeast(1),
+        "high",
+        kafka_default="3",
+        difference=ONE_BROKER,
+    ),
+    _Config(
+        "share.coordinator.state.topic.min.isr",
+        SHORT,
+        1,
+        "min.insync.replicas of __share_group_state. A broker alone uses 1.",
+        AtLeast(1),
+        "high",
+        kafka_default="2",
+        difference=ONE_BROKER,
+    ),
+    _Config(
+        "share.coordinator.state.topic.segment.bytes",
+        INT,
+        104857600,
+        "segment.bytes of __share_group_state.",
+        AtLeast(1),
+        "high",
+    ),
+    _Config(
+        "share.coordinator.state.topic.compression.codec",
+        INT,
+        0,
+        "The compression of __share_group_state: 0 none, 1 gzip, 2 snappy, 3 lz4, 4 zstd.",
+        OneOf(0, 1, 2, 3, 4),
+        "high",
+    ),
+    _Config(
+        "share.coordinator.state.topic.prune.interval.ms",
+        INT,
+        300000,
+        "How often records that are no longer needed are removed from __share_group_state.",
+        AtLeast(1),
+        "low",
+        internal=True,
+    ),
+    _Config(
+        "share.coordinator.cold.partition.snapshot.interval.ms",
+        INT,
+        300000,
+        "How old the last snapshot of a share partition may be before another one is written, so that older records can be "
+        "removed.",
+        AtLeast(1),
+        "low",
+        internal=True,
+    ),
+    _Config(
+        "share.coordinator.snapshot.update.records.per.snapshot",
+        INT,
+        500,
+        "How many updates of a share partition's state are written between two snapshots of it.",
+        Between(0, 500),
+    ),
+    _Config(
+        "share.coordinator.load.buffer.size",
+        INT,
+        5242880,
+        "Bytes read at a time when the state of share partitions is loaded.",
+        AtLeast(1),
+        "high",
+    ),
+    _Config(
+        "share.coordinator.write.timeout.ms",
+        INT,
+        5000,
+        "How long a write to __share_group_state waits for the replicas.",
+        AtLeast(1),
+        "high",
+    ),
+)
+
+SHARE_SECTIONS = (("Share groups", SHARE_COORDINATOR),)

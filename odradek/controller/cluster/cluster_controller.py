@@ -18,7 +18,6 @@ from odradek.controller.cluster.controller import PRODUCER_ID_BLOCK_SIZE, Contro
 from odradek.controller.cluster.partition_changes import fenced
 from odradek.controller.cluster.reassignments import MAX_ELECTIONS, balance, elect_unclean
 from odradek.controller.cluster.registration import BrokerSessions, BrokerState, assign_replicas, heartbeat, register
-from odradek.controller.metadata.cluster_view import ClusterView, first_records
 from odradek.protocol.message_types.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from odradek.protocol.message_types.alter_partition import AlterPartitionRequest, AlterPartitionResponse
 from odradek.protocol.message_types.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from odradek.common.config.dynamic import ConfigView
     from odradek.common.context import Session
     from odradek.controller.cluster.quorum_leader import QuorumLeader
+    from odradek.controller.metadata.cluster_view import ClusterView
     from odradek.controller.metadata.metadata_log import MetadataLog
     from odradek.controller.metadata.writer import Decided
     from odradek.protocol.errors import KafkaError
@@ -216,9 +216,6 @@ class ClusterController(Controller):
 
     def _usable_brokers(self) -> dict[int, bool]:
         return self._sessions.usable()
-
-    def _first_records(self) -> Sequence[MetadataRecord]:
-        return first_records(self._config["min.insync.replicas"])
 
     def _take_over(self) -> None:
         """Keep all leaders; the sessions of dead brokers will expire."""

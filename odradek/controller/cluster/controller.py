@@ -14,11 +14,13 @@ from odradek.common.config import BrokerConfig
 from odradek.common.config.dynamic import ConfigView
 from odradek.controller.metadata import decisions
 from odradek.controller.metadata.acls import create_acls, delete_acls
-from odradek.controller.metadata.cluster_view import ClusterView, ensure_brokers_support
+from odradek.controller.metadata.cluster_view import ClusterView, ensure_brokers_support, first_records
 from odradek.controller.metadata.decisions import NewPartitions, NewTopic, Take, TopicResult
 from odradek.controller.metadata.features import (
     ELIGIBLE_LEADER_REPLICAS,
+    FIRST_WITH_CIDR_ACLS,
     KRAFT_VERSION,
+    METADATA_VERSION,
     MIN_ISR,
     one_min_isr,
     update_features,
@@ -60,6 +62,10 @@ if TYPE_CHECKING:
         ListPartitionReassignmentsResponse,
     )
     from odradek.protocol.message_types.unregister_broker import UnregisterBrokerRequest
+    from odradek.protocol.message_types.unregister_controller import (
+        UnregisterControllerRequest,
+        UnregisterControllerResponse,
+    )
 
 PRODUCER_ID_BLOCK_SIZE = 1000
 
@@ -181,7 +187,8 @@ class Controller(MetadataWriter):
 
     def create_acls(self, bindings: Iterable["AclBinding"]) -> Reply["Created | KafkaError"]:
         """Create each access control entry separately. Reply with an error for each invalid one, else None."""
-        return self._operate_in_slices(create_acls(self.image.kept.acls, bindings, self._new_topic_id))
+        has_ranges = self.image.features[METADATA_VERSION] >= FIRST_WITH_CIDR_ACLS
+        return self._operate_in_slices(create_acls(self.image.kept.acls, bindings, self._new_topic_id, has_ranges=has_ranges))
 
     def delete_acls(self, filters: Sequence["AclFilter"]) -> Reply["Deleted | KafkaError"]:
         """Delete the access control entries that ``filters`` select. Reply with the entries of each filter."""
@@ -275,6 +282,23 @@ class Controller(MetadataWriter):
         return self._answered(
             lambda: (None, self._without_broker(request.broker_id)), lambda _: UnregisterBrokerResponse(), refuse
         )
+
+    def unregister_controller(self, request: "UnregisterControllerRequest") -> "Reply[UnregisterControllerResponse]":
+        """Remove the registration of a controller that is gone (KIP-1312)."""
+        from odradek.controller.cluster.registration import unregister_controller  # 3.7 ms
+        from odradek.protocol.message_types.unregister_controller import UnregisterControllerResponse
+
+        def refuse(error: KafkaError) -> UnregisterControllerResponse:
+            return UnregisterControllerResponse(error_code=error.code, error_message=error.reason)
+
+        return self._answered(
+            lambda: (None, unregister_controller(self.view, request.controller_id)),
+            lambda _: UnregisterControllerResponse(),
+            refuse,
+        )
+
+    def _first_records(self) -> Sequence[MetadataRecord]:
+        return first_records(self._config["min.insync.replicas"])
 
     def _without_broker(self, broker_id: int) -> Sequence[MetadataRecord]:
         """Return the records that remove a broker. Raises KafkaError."""

@@ -17,7 +17,6 @@ from odradek.controller.metadata.auto_topic_creation import internal_topic
 from odradek.controller.metadata.cluster_metadata import ProducerIdManager
 from odradek.controller.metadata.cluster_view import ClusterView, directory_of
 from odradek.controller.metadata.decisions import NewTopic, Take, TopicResult
-from odradek.controller.metadata.features import BOOTSTRAP_RECORDS
 from odradek.controller.metadata.image import TOPIC_RESOURCE
 from odradek.controller.metadata.metadata_log import MetadataLog
 from odradek.controller.metadata.topic import INTERNAL_TOPICS, Topic
@@ -90,17 +89,17 @@ class LoneController(Controller):
 
     def auto_create(
         self,
-        names: Iterable[str],
+        names: Iterable[str | NewTopic],
         context: RequestContext | None = None,  # noqa: ARG002
         take: Take | None = None,
         configs: Sequence[tuple[str, str]] = (),
     ) -> Reply[list[TopicResult] | KafkaError]:
         """Create the missing topics of ``names`` at once."""
-        wanted = [
-            internal_topic(name, self._config) if name in INTERNAL_TOPICS else NewTopic(name=name, configs=configs)
-            for name in dict.fromkeys(names)
-        ]
+        wanted = [name if isinstance(name, NewTopic) else self._new_topic(name, configs) for name in dict.fromkeys(names)]
         return self._operate(lambda: decided(self._deciding_on_topics(wanted, only_missing=True, take=take)))
+
+    def _new_topic(self, name: str, configs: Sequence[tuple[str, str]]) -> NewTopic:
+        return internal_topic(name, self._config) if name in INTERNAL_TOPICS else NewTopic(name=name, configs=configs)
 
     def ensure_internal_topic(self, name: str) -> Reply[Topic | KafkaError]:
         """Return the internal topic ``name``, created if it is missing."""
@@ -156,7 +155,7 @@ class LoneController(Controller):
         return super()._without_broker(broker_id)
 
     def _first_records(self) -> Sequence[MetadataRecord]:
-        return (*BOOTSTRAP_RECORDS, self._broker)
+        return (*super()._first_records(), self._broker)
 
     def _take_over(self) -> None:
         """Register the broker, fence others, and lead the partitions here."""

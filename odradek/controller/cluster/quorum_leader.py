@@ -83,9 +83,9 @@ class QuorumLog(MetadataLog):
 
         Otherwise its log diverges from this one after the end of an epoch, or it must begin anew at a snapshot.
         """
-        ids = self.snapshots.ids
-        if ids and self._lacks_a_snapshot(offset, epoch):
-            return ids[-1]
+        newest = self.newest_snapshot
+        if newest is not None and self._lacks_a_snapshot(offset, epoch):
+            return newest
         if (offset, epoch) == _NOTHING:
             return None
         known_epoch, end_offset = self._log.end_offset_for_epoch(epoch)

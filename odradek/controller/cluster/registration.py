@@ -20,7 +20,7 @@ from uuid import UUID
 from odradek.controller.cluster import partition_changes
 from odradek.controller.cluster.partition_changes import change_of, offline_replicas
 from odradek.controller.metadata.cluster_view import MIGRATING, ClusterView, has_online, is_reserved
-from odradek.controller.metadata.features import METADATA_VERSION
+from odradek.controller.metadata.features import FIRST_CORDONING_DIRECTORIES, FIRST_UNREGISTERING_CONTROLLERS, METADATA_VERSION
 from odradek.controller.metadata.image import MetadataImage
 from odradek.controller.metadata.topic import Topic
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -42,6 +42,7 @@ from odradek.protocol.metadata_records.nodes import (
     RegisterBrokerRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
+    UnregisterControllerRecord,
 )
 from odradek.timing.clock import Clock
 
@@ -236,6 +237,20 @@ def unregister(view: ClusterView, broker_id: int) -> list[MetadataRecord]:
     return partition_changes.unregistered(view, broker)
 
 
+def unregister_controller(view: ClusterView, controller_id: int) -> list[MetadataRecord]:
+    """Return the record that removes a controller's registration.
+
+    KafkaError: INVALID_REQUEST for the active controller, UNSUPPORTED_VERSION, CONTROLLER_ID_NOT_REGISTERED.
+    """
+    if controller_id == view.node_id:
+        raise KafkaError(ErrorCode.INVALID_REQUEST, "The active controller cannot unregister itself.")
+    if view.image.features[METADATA_VERSION] < FIRST_UNREGISTERING_CONTROLLERS:
+        raise KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Controllers can be unregistered from metadata.version 4.4-IV2 on.")
+    if not view.image.kept.has_controller(controller_id):
+        raise KafkaError(ErrorCode.CONTROLLER_ID_NOT_REGISTERED, f"Controller {controller_id} is not registered.")
+    return [UnregisterControllerRecord(controller_id=controller_id)]
+
+
 def _incarnation(request: BrokerRegistrationRequest) -> UUID:
     if request.incarnation_id is None:
         _refuse("A broker must register with its incarnation id.")
@@ -303,7 +318,8 @@ def heartbeat(
     is_fenced = following in (BrokerState.FENCED, BrokerState.SHUTDOWN_NOW)
     sessions.touch(request.broker_id, is_fenced=is_fenced, metadata_offset=request.current_metadata_offset)
     records += partition_changes.directories_offline(view, broker, request.offline_log_dirs)
-    records += partition_changes.directories_cordoned(broker, request.cordoned_log_dirs)
+    if view.image.features[METADATA_VERSION] >= FIRST_CORDONING_DIRECTORIES:
+        records += partition_changes.directories_cordoned(broker, request.cordoned_log_dirs)
     response = BrokerHeartbeatResponse(
         is_caught_up=request.current_metadata_offset >= registration_offset,
         is_fenced=is_fenced,

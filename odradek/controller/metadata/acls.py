@@ -1,6 +1,6 @@
 """Access control entries in the metadata: decisions on creating and deleting them, and the authorizer's copy of them.
 
-Creating an existing binding succeeds without a record. Source: ``AclControlManager`` of Apache Kafka 4.3.
+Creating an existing binding succeeds without a record. Source: ``AclControlManager`` of Apache Kafka 4.4.
 """
 
 from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
@@ -18,6 +18,7 @@ from odradek.common.acls import (
     PatternType,
     coded,
 )
+from odradek.common.address_ranges import InvalidRange, parsed_range
 from odradek.controller.metadata.delta import MetadataDelta
 from odradek.controller.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -36,9 +37,12 @@ _MADE_TOGETHER: Final = 100
 
 
 def create_acls(
-    acls: Acls, bindings: Iterable[AclBinding], new_id: Callable[[], UUID]
+    acls: Acls, bindings: Iterable[AclBinding], new_id: Callable[[], UUID], *, has_ranges: bool
 ) -> Generator[None, None, tuple[Created, Sequence[MetadataRecord]]]:
-    """Return the result of each binding, INVALID_REQUEST for an invalid one, and the records of the new ones. In slices."""
+    """Return the result of each binding, INVALID_REQUEST for an invalid one, and the records of the new ones. In slices.
+
+    Without ``has_ranges``, a range of addresses as host is UNSUPPORTED_VERSION.
+    """
     known: set[tuple[int, str, int, str, str, int, int]] = set()
     for place, record in enumerate(list(acls.values()), 1):
         known.add(_fields(record))
@@ -48,8 +52,11 @@ def create_acls(
     records: list[MetadataRecord] = []
     for place, binding in enumerate(bindings, 1):
         problem = _problem(binding)
-        answers.append(None if problem is None else KafkaError(ErrorCode.INVALID_REQUEST, problem))
-        if problem is None and binding not in known:
+        error = None if problem is None else KafkaError(ErrorCode.INVALID_REQUEST, problem)
+        if error is None and "/" in binding.host and not has_ranges:
+            error = KafkaError(ErrorCode.UNSUPPORTED_VERSION, "Hosts are address ranges from metadata.version 4.4-IV1 on.")
+        answers.append(error)
+        if error is None and binding not in known:
             known.add(binding)
             records.append(record_of(new_id(), binding))
         if place % _MADE_TOGETHER == 0:
@@ -161,4 +168,15 @@ def _problem(binding: AclBinding) -> str | None:
         return f"Invalid permissionType {binding.permission.name}"
     if ":" not in binding.principal:
         return f"Could not parse principal from `{binding.principal}` (no colon separates its type from its name)"
+    return _host_problem(binding.host)
+
+
+def _host_problem(host: str) -> str | None:
+    if not host:
+        return "Invalid empty host"
+    if "/" in host:
+        try:
+            parsed_range(host)
+        except InvalidRange as problem:
+            return f"Invalid range of addresses {host}: {problem}"
     return None

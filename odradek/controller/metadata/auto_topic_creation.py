@@ -92,8 +92,13 @@ def replicated_internal_topic(name: str, config: BrokerConfig) -> NewTopic:
 
 # The number of partitions in one commit of the controller: some milliseconds.
 _BATCH_PARTITIONS: Final = 4
-# The version of the CreateTopics request that stands for a client's Metadata request.
+# The version of the CreateTopics request that stands for a client's other request.
 _CREATE_VERSION: Final = 7
+
+
+def creation_context(asked: RequestContext) -> RequestContext:
+    """Return the context of the CreateTopics request that stands for a client's other request."""
+    return RequestContext(ApiKey.CREATE_TOPICS, _CREATE_VERSION, asked.correlation_id, asked.client_id, asked.session)
 
 
 class AutoTopicCreation:
@@ -126,7 +131,7 @@ class AutoTopicCreation:
         ``asked`` is the client's request. Return the errors known so far, by topic name.
         """
         refused: dict[str, ErrorCode] = {}
-        context = RequestContext(ApiKey.CREATE_TOPICS, _CREATE_VERSION, asked.correlation_id, asked.client_id, asked.session)
+        context = creation_context(asked)
         for name in names:
             try:
                 validate_topic_name(name)

@@ -1,11 +1,11 @@
 """Handles requests about client quotas: alters them, and describes those that match a filter (KIP-546, KIP-612).
 
 As in Kafka, a value to remove may have any key. If a request names an entity twice, the first alteration holds, although the
-answer is an error. Sources: ``ClientQuotaControlManager`` and ``ClientQuotasImage`` of Apache Kafka 4.3.
+answer is an error. Sources: ``ClientQuotaControlManager`` and ``ClientQuotasImage`` of Apache Kafka 4.4.
 """
 
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
-from math import isnan
+from math import isfinite, isnan
 from typing import Final, NamedTuple
 
 from odradek.controller.metadata.client_quotas import (
@@ -162,6 +162,8 @@ def _value_problem(keys: Mapping[str, _Whole | None], key: str, value: float) ->
     """Return why a quota cannot have this value, or None."""
     if key not in keys:
         return f"Invalid configuration key {key}"
+    if not isfinite(value):
+        return f"Quota {key} must be a finite number"
     if value <= 0:
         return f"Quota {key} must be greater than 0"
     whole = keys[key]

@@ -8,7 +8,7 @@ client, the first one in this order applies:
     client id             (c), then (default)
 
 Names are stored as clients send them: Kafka sanitizes them only in its metrics' tags.
-Sources: ``ClientQuotasImage`` and the ``DefaultQuotaCallback`` of ``ClientQuotaManager``, Apache Kafka 4.3.
+Sources: ``ClientQuotasImage`` and the ``DefaultQuotaCallback`` of ``ClientQuotaManager``, Apache Kafka 4.4.
 """
 
 from collections.abc import Iterator, Mapping

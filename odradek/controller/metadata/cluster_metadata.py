@@ -16,7 +16,7 @@ from uuid import UUID
 
 from odradek.common.context import RequestContext
 from odradek.common.logging import log
-from odradek.controller.metadata.decisions import Take, TopicResult
+from odradek.controller.metadata.decisions import NewTopic, Take, TopicResult
 from odradek.controller.metadata.delta import MetadataDelta
 from odradek.controller.metadata.image import MetadataImage
 from odradek.controller.metadata.topic import Topic
@@ -91,12 +91,14 @@ class ClusterMetadata(CommittedMetadata, Protocol):
 
     def auto_create(
         self,
-        names: Iterable[str],
+        names: Iterable[str | NewTopic],
         context: RequestContext | None = None,
         take: Take | None = None,
         configs: Sequence[tuple[str, str]] = (),
     ) -> Reply[list[TopicResult] | KafkaError]:
         """Create the missing topics of ``names`` with the broker's defaults, or with the coordinators' configs.
+
+        A NewTopic is created as it says.
 
         ``context`` is the request that a client would have sent for it, None if the broker itself asks. ``take`` charges the new
         topics to the client's quota, if the controller is here. Another controller does that itself. ``configs`` are those of new

@@ -16,7 +16,7 @@ from odradek.controller.metadata.features import BOOTSTRAP_RECORDS, CLUSTER, ELI
 from odradek.controller.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from odradek.controller.metadata.topic import Topic
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.metadata_records import ConfigRecord, FeatureLevelRecord, MetadataRecord, PartitionRecord
+from odradek.protocol.metadata_records import ConfigRecord, MetadataRecord, PartitionRecord
 from odradek.protocol.metadata_records.nodes import NodeEndpoint, RegisterBrokerRecord
 
 NO_LEADER: Final = -1
@@ -139,11 +139,10 @@ def default_directory(broker: RegisterBrokerRecord | None) -> UUID:
 def first_records(min_isr: int) -> Sequence[MetadataRecord]:
     """Return the records that the log of a new cluster begins with.
 
-    If leaders are elected from eligible replicas, one ``min.insync.replicas`` applies to all brokers.
+    Leaders are elected from eligible replicas, so one ``min.insync.replicas`` applies to all brokers.
     """
     return (
         *BOOTSTRAP_RECORDS,
-        FeatureLevelRecord(name=ELIGIBLE_LEADER_REPLICAS, feature_level=1),
         ConfigRecord(resource_type=BROKER_RESOURCE, resource_name=CLUSTER, name=MIN_ISR, value=str(min_isr)),
     )
 

@@ -1,16 +1,16 @@
 """Feature levels (KIP-584): the levels this broker supports, and decisions on updates.
 
-`metadata.version` is at the level of Kafka 4.3, whose record versions the metadata log uses. Lower levels are understood but not
-written, so it cannot be lowered. `transaction.version` tells clients how to run transactions: from level 2 on, each transaction
-has its own epoch, and Produce adds partitions to it (KIP-890). `group.version` 1 is the consumer protocol of groups (KIP-848).
-`share.version` 1 has share groups (KIP-932), 2 their dead-letter queues (KIP-1191). A new data directory begins with the highest
-levels that `metadata.version` brings along, so with `share.version` 1. A data directory older than a feature continues without
-it.
+`metadata.version` is at the level of Kafka 4.4, whose record versions the metadata log uses. A directory at a lower level, from
+3.3-IV3 on, stays there until it is raised. The level cannot be lowered.
+
+`transaction.version` tells clients how to run transactions: from level 2 on, each transaction has its own epoch, and Produce adds
+partitions to it (KIP-890). `group.version` 1 is the consumer protocol of groups (KIP-848). `share.version` 1 has share groups
+(KIP-932), 2 their dead-letter queues (KIP-1191). A new data directory begins with Kafka 4.4's levels. One that is older than a
+feature continues without it.
 
 `kraft.version` 1 lets the metadata log list the quorum's voters (KIP-853). It is a control record of the quorum, not a feature
-level record, and cannot be lowered again. `eligible.leader.replicas.version` and `streams.version` can be finalized as in
-Kafka. Streams groups are not served at any level. Elections from eligible leader replicas require one ``min.insync.replicas`` for
-the whole cluster (KIP-966).
+level record, and cannot be lowered again. `streams.version` 1 has streams groups (KIP-1071). Elections from eligible leader
+replicas (`eligible.leader.replicas.version` 1) require one ``min.insync.replicas`` for the whole cluster (KIP-966).
 """
 
 from collections.abc import Iterable, Mapping
@@ -25,27 +25,35 @@ METADATA_VERSION = "metadata.version"
 TRANSACTION_VERSION = "transaction.version"
 GROUP_VERSION = "group.version"
 SHARE_VERSION = "share.version"
+STREAMS_VERSION = "streams.version"
 KRAFT_VERSION = "kraft.version"
 ELIGIBLE_LEADER_REPLICAS = "eligible.leader.replicas.version"
-# All features of Kafka 4.3, and share.version 2 of Kafka 4.4. Kafka's controllers accept only brokers that support each finalized
+# All features of Kafka 4.4. Kafka's controllers accept only brokers that support each finalized
 # feature, and its kafka-features.sh updates them together.
 SUPPORTED_FEATURES: dict[str, tuple[int, int]] = {
-    METADATA_VERSION: (7, 30),  # 3.3-IV3 to 4.3-IV0
+    METADATA_VERSION: (7, 33),  # 3.3-IV3 to 4.4-IV2
     TRANSACTION_VERSION: (0, 2),
     GROUP_VERSION: (0, 1),
     KRAFT_VERSION: (0, 1),
     SHARE_VERSION: (0, 2),
-    "streams.version": (0, 1),
+    STREAMS_VERSION: (0, 1),
     ELIGIBLE_LEADER_REPLICAS: (0, 1),
 }
-BOOTSTRAP_RECORDS = (
-    *(
-        FeatureLevelRecord(name=name, feature_level=SUPPORTED_FEATURES[name][1])
-        for name in (METADATA_VERSION, TRANSACTION_VERSION, GROUP_VERSION)
-    ),
-    # In Kafka, level 2 comes with a metadata.version of 4.4.
-    FeatureLevelRecord(name=SHARE_VERSION, feature_level=1),
+# In Kafka's order.
+_BOOTSTRAPPED: Final = (
+    METADATA_VERSION,
+    ELIGIBLE_LEADER_REPLICAS,
+    GROUP_VERSION,
+    SHARE_VERSION,
+    STREAMS_VERSION,
+    TRANSACTION_VERSION,
 )
+BOOTSTRAP_RECORDS = tuple(FeatureLevelRecord(name=name, feature_level=SUPPORTED_FEATURES[name][1]) for name in _BOOTSTRAPPED)
+# The first levels of metadata.version with cordoned directories (KIP-1066), ACLs for ranges of addresses (KIP-1276), and
+# unregistered controllers (KIP-1312).
+FIRST_CORDONING_DIRECTORIES: Final = 30
+FIRST_WITH_CIDR_ACLS: Final = 32
+FIRST_UNREGISTERING_CONTROLLERS: Final = 33
 
 UPGRADE = 1
 SAFE_DOWNGRADE = 2

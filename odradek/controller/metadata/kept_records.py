@@ -20,6 +20,7 @@ from odradek.protocol.metadata_records.nodes import (
     RegisterControllerRecord,
     UnfenceBrokerRecord,
     UnregisterBrokerRecord,
+    UnregisterControllerRecord,
 )
 from odradek.protocol.metadata_records.partition_changes import ClearElrRecord, PartitionChangeRecord
 from odradek.protocol.metadata_records.security import (
@@ -49,6 +50,7 @@ _KEYS: Final[dict[type[Any], tuple[str, ...]]] = {
 }
 _REMOVES: Final[dict[type[Any], type[Any]]] = {
     RemoveUserScramCredentialRecord: UserScramCredentialRecord,
+    UnregisterControllerRecord: RegisterControllerRecord,
 }
 
 
@@ -90,6 +92,10 @@ class KeptRecords:
         yield from (record for record in others if not isinstance(record, RegisterControllerRecord))
         yield from self.delegation_tokens.values()
         yield from self.acls.values()
+
+    def has_controller(self, controller_id: int) -> bool:
+        """Return whether a controller is registered."""
+        return (RegisterControllerRecord, controller_id) in self._others
 
     def scram_credential(self, name: str, mechanism: int) -> UserScramCredentialRecord | None:
         """Return a user's credential for a mechanism, or None."""

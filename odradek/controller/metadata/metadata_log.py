@@ -14,7 +14,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, NamedTuple, Self
 from uuid import UUID
 
-from odradek.controller.metadata.snapshot_files import SnapshotFiles, SnapshotId
+from odradek.controller.metadata.snapshot_files import BOOTSTRAP, SnapshotFiles, SnapshotId
 from odradek.controller.metadata.topic import CLUSTER_METADATA_TOPIC
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.metadata_records import (
@@ -162,6 +162,12 @@ class MetadataLog:
         return self._log.size_bytes
 
     @property
+    def newest_snapshot(self) -> SnapshotId | None:
+        """Return the newest snapshot on disk. BOOTSTRAP is none: its records are in the log of whoever led first."""
+        newest = self.snapshots.ids[-1] if self.snapshots.ids else BOOTSTRAP
+        return None if newest == BOOTSTRAP else newest
+
+    @property
     def next_snapshot_id(self) -> SnapshotId:
         """Return the id of a snapshot of everything in the log now."""
         return SnapshotId(self.end_offset, self.leader_epoch)
@@ -196,8 +202,14 @@ class MetadataLog:
                     yield MetadataBatch(header.base_offset, decoded, header.size_bytes)
 
     def read_snapshot(self) -> Iterator[MetadataBatch]:
-        """Yield the batches of the newest snapshot, if any. Raises MetadataUnreadable, OSError."""
-        return _batches(self.reading_snapshot(self.snapshots.ids[-1])) if self.snapshots.ids else iter(())
+        """Yield the batches of the newest snapshot, if any. Raises MetadataUnreadable, OSError.
+
+        The quorum's records of BOOTSTRAP count. Its others are left out: the log has them, too.
+        """
+        if not self.snapshots.ids:
+            return iter(())
+        batches = _batches(self.reading_snapshot(self.snapshots.ids[-1]))
+        return iter([*batches][:0]) if self.snapshots.ids[-1] == BOOTSTRAP else batches
 
     def reading_snapshot(self, snapshot: SnapshotId, suffix: str = "") -> Iterator[MetadataBatch | None]:
         """Yield the batches of a snapshot's file, and None where the caller may pause. Raises MetadataUnreadable, OSError."""

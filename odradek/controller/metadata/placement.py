@@ -7,7 +7,7 @@ first replica, the leader, is on an unfenced broker. In a rack, fenced brokers c
 there are unfenced brokers, the order is shuffled, so that the same brokers do not always share partitions.
 """
 
-from collections.abc import Callable, Container, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import Random
 from typing import NamedTuple
 from uuid import UUID
@@ -226,10 +226,12 @@ def _takes_replicas(broker: RegisterBrokerRecord) -> bool:
     return not broker.log_dirs or not set(broker.log_dirs) <= set(broker.cordoned_log_dirs or ())
 
 
-def ensure_assignment(replicas: Sequence[int], brokers: Container[int], replication_factor: int | None = None) -> None:
+def ensure_assignment(
+    replicas: Sequence[int], brokers: Mapping[int, RegisterBrokerRecord], replication_factor: int | None = None
+) -> None:
     """Raise KafkaError(INVALID_REPLICA_ASSIGNMENT) if a partition cannot have its replicas on the brokers ``replicas``.
 
-    ``brokers`` has the existing brokers.
+    ``brokers`` has the registrations by id. A broker whose directories are all cordoned takes no replica.
     """
     problem = None
     if not replicas:
@@ -237,6 +239,9 @@ def ensure_assignment(replicas: Sequence[int], brokers: Container[int], replicat
     for previous, replica in zip((None, *sorted(replicas)), sorted(replicas), strict=False):
         if replica not in brokers:
             problem = f"There is no broker {replica} to assign a replica to."
+            break
+        if not _takes_replicas(brokers[replica]):
+            problem = f"All log directories of broker {replica} are cordoned."
             break
         if replica == previous:
             problem = f"Broker {replica} can have only one replica of a partition."

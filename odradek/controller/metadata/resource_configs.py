@@ -6,19 +6,20 @@ A session must outlast a heartbeat. Source: ``GroupConfig.validate`` of Apache K
 A subscription (KIP-714) is a resource of type CLIENT_METRICS with ``metrics`` (prefixes of names, ``*`` for all), ``interval.ms``
 and ``match``. An entry of ``match`` is ``attribute=pattern``; a client is asked for metrics if all entries match. Patterns use
 RE2's syntax, which matches in linear time. Unlike Java's, it has no backreferences, lookahead or lookbehind. Source:
-``ClientMetricsConfigs`` of Apache Kafka 4.3.
+``ClientMetricsConfigs`` of Apache Kafka 4.4.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Final, NoReturn
 
 from odradek.common.config.broker_config import BrokerConfig
-from odradek.common.config.definitions import ConfigDefinition, InvalidConfig, parse, parse_list
+from odradek.common.config.definitions import MAX_INT, ConfigDefinition, InvalidConfig, parse, parse_list
 from odradek.common.config.table_groups import CLIENT_METRICS_DEFINITIONS, GROUP_DEFINITIONS
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.patterns import InvalidPattern, Pattern, compile_pattern
 
 GROUP_CONFIGS: Final[dict[str, ConfigDefinition]] = {each.name: each for each in GROUP_DEFINITIONS}
+_TAGS: Final = "streams.rack.aware.assignment.tags"
 
 
 def check_group(config: BrokerConfig, group: str, wanted: Mapping[str, str]) -> None:
@@ -32,12 +33,15 @@ def check_group(config: BrokerConfig, group: str, wanted: Mapping[str, str]) -> 
             parse(GROUP_CONFIGS[name], text)
         except InvalidConfig as error:
             _refuse_group(str(error))
+    tags = [entry.strip() for entry in wanted.get(_TAGS, "").split(",")]
+    if len(set(tags)) < len(tags):
+        _refuse_group(f"{_TAGS} has an entry twice")
     for name, (lowest, highest) in _limits(config).items():
         if name in wanted and int(wanted[name]) < lowest:
             _refuse_group(f"{name} is less than {_limit(name, 'min')}, which is {lowest}")
         if name in wanted and int(wanted[name]) > highest:
             _refuse_group(f"{name} is more than {_limit(name, 'max')}, which is {highest}")
-    for kind in ("consumer", "share"):
+    for kind in ("consumer", "share", "streams"):
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
         session_ms = int(wanted.get(session, config[f"group.{session}"]))
         if session_ms <= int(wanted.get(heartbeat, config[f"group.{heartbeat}"])):
@@ -83,13 +87,29 @@ def _limits(config: BrokerConfig) -> dict[str, tuple[int, int]]:
             config["group.share.min.partition.max.record.locks"],
             config["group.share.max.partition.max.record.locks"],
         ),
+        "streams.session.timeout.ms": (
+            config["group.streams.min.session.timeout.ms"],
+            config["group.streams.max.session.timeout.ms"],
+        ),
+        "streams.heartbeat.interval.ms": (
+            config["group.streams.min.heartbeat.interval.ms"],
+            config["group.streams.max.heartbeat.interval.ms"],
+        ),
+        "streams.assignment.interval.ms": (
+            config["group.streams.min.assignment.interval.ms"],
+            config["group.streams.max.assignment.interval.ms"],
+        ),
+        "streams.num.standby.replicas": (0, config["group.streams.max.standby.replicas"]),
+        "streams.num.warmup.replicas": (0, config["group.streams.max.warmup.replicas"]),
+        "streams.task.offset.interval.ms": (config["group.streams.min.task.offset.interval.ms"], MAX_INT),
     }
 
 
 def _limit(name: str, which: str) -> str:
     """Return the name of the broker's limit for a config: ``group.share.min.session.timeout.ms``, for example."""
     kind, _, rest = name.partition(".")
-    return f"group.{kind}.{which}.{rest}"
+    # group.streams.max.standby.replicas is the limit of streams.num.standby.replicas.
+    return f"group.{kind}.{which}.{rest.removeprefix('num.')}"
 
 
 def _refuse_group(reason: str) -> NoReturn:

@@ -5,12 +5,15 @@
 A file is record batches with offsets from 0 on: a control batch with the header, the records of the image, a control batch with
 the footer. It is written as ``<name>.checkpoint.part``, synced and renamed, and its name is synced. So a file of that name is
 complete. The next start removes the parts that a stop left behind.
+
+The snapshot of offset 0, epoch 0 is written when the directory is formatted. It has the records that a new log begins with, and
+the quorum's voters.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from itertools import islice
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 from odradek.protocol.errors import KafkaError, MalformedMessage
 from odradek.protocol.metadata_records import MetadataRecord, encode
@@ -36,6 +39,9 @@ class SnapshotId(NamedTuple):
     def name(self) -> str:
         """Return the file's name."""
         return f"{self.end_offset:020}-{self.epoch:010}{SUFFIX}"
+
+
+BOOTSTRAP: Final = SnapshotId(0, 0)
 
 
 class SnapshotFiles:

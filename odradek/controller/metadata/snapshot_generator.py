@@ -8,9 +8,9 @@ The newest snapshot, and the log from it on, are always kept. Older ones, and th
 ``metadata.max.retention.bytes`` for the log and all snapshots together, and ``metadata.max.retention.ms`` for the age of the
 oldest snapshot.
 
-``bootstrap.checkpoint`` has the form of a snapshot, and the first records of a new metadata log. Kafka's ``kafka-storage.sh
-format`` writes one beside the log, and so does ``odradek format``. Its feature levels are for Kafka; odradek begins with its own.
-Users' SCRAM credentials are taken over.
+The snapshot of offset 0 has the first records of a new metadata log. Kafka's ``kafka-storage.sh format`` writes it, until 4.3 as
+``bootstrap.checkpoint`` beside the log's directory; so does ``odradek format``. Its feature levels are for Kafka; odradek begins
+with its own. Users' SCRAM credentials are taken over.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,8 @@ from odradek.common.logging import log as broker_log
 from odradek.controller.metadata.features import BOOTSTRAP_RECORDS, METADATA_VERSION
 from odradek.controller.metadata.image import MetadataImage
 from odradek.controller.metadata.metadata_log import MetadataLog, MetadataUnreadable
-from odradek.controller.metadata.snapshot_files import SnapshotFiles, SnapshotId
+from odradek.controller.metadata.snapshot_files import BOOTSTRAP, SnapshotFiles, SnapshotId
+from odradek.controller.metadata.topic import CLUSTER_METADATA_TOPIC
 from odradek.protocol.errors import KafkaError, MalformedMessage
 from odradek.protocol.metadata_records import (
     ConfigRecord,
@@ -37,8 +38,8 @@ from odradek.timing.background import Background
 from odradek.timing.clock import Clock
 
 
-class _Bootstrap(SnapshotId):
-    """The file's place among the snapshots, without an offset."""
+class _OlderBootstrap(SnapshotId):
+    """The file's place until Kafka 4.3: beside the log's directory."""
 
     __slots__ = ()
 
@@ -47,26 +48,33 @@ class _Bootstrap(SnapshotId):
         return "bootstrap.checkpoint"
 
 
-_BOOTSTRAP = _Bootstrap(0, 0)
+_OLDER_BOOTSTRAP = _OlderBootstrap(0, 0)
 
 
 def write_bootstrap(file_system: FileSystem, directory: str, records: Sequence[MetadataRecord], now_ms: int) -> None:
     """Write the records that a new metadata log in ``directory`` begins with. Raises OSError."""
-    files = SnapshotFiles(file_system, directory)
-    files.write(_BOOTSTRAP, [*BOOTSTRAP_RECORDS, *records], (), contained_ms=now_ms, now_ms=now_ms)
+    log_directory = _log_directory(directory)
+    file_system.make_dirs(log_directory)
+    files = SnapshotFiles(file_system, log_directory)
+    files.write(BOOTSTRAP, [*BOOTSTRAP_RECORDS, *records], (), contained_ms=now_ms, now_ms=now_ms)
+
+
+def _log_directory(directory: str) -> str:
+    return f"{directory}/{CLUSTER_METADATA_TOPIC}-0"
 
 
 def read_bootstrap(file_system: FileSystem, directory: str) -> list[MetadataRecord]:
     """Return the credentials that a new metadata log in ``directory`` begins with. Raises MetadataUnreadable, OSError."""
-    if _BOOTSTRAP.name not in file_system.list_dir(directory):
-        return []
-    files = SnapshotFiles(file_system, directory)
-    try:
-        found = [
-            decode(record.value or b"") for is_control, batch in files.read(_BOOTSTRAP) if not is_control for record in batch
-        ]
-    except MalformedMessage as error:
-        raise MetadataUnreadable(files.path(_BOOTSTRAP), 0, error) from error
+    found: list[MetadataRecord] = []
+    for place, snapshot in ((directory, _OLDER_BOOTSTRAP), (_log_directory(directory), BOOTSTRAP)):
+        if snapshot.name not in file_system.list_dir(place):
+            continue
+        files = SnapshotFiles(file_system, place)
+        try:
+            batches = [batch for is_control, batch in files.read(snapshot) if not is_control]
+            found += [decode(record.value or b"") for batch in batches for record in batch]
+        except MalformedMessage as error:
+            raise MetadataUnreadable(files.path(snapshot), 0, error) from error
     return [record for record in found if isinstance(record, UserScramCredentialRecord)]
 
 

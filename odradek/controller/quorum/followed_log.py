@@ -81,11 +81,6 @@ class FollowedLog(MetadataLog):
         return self._log.directory
 
     @property
-    def newest_snapshot(self) -> SnapshotId | None:
-        """Return the newest snapshot on disk."""
-        return self.snapshots.ids[-1] if self.snapshots.ids else None
-
-    @property
     def last_fetched_epoch(self) -> int:
         """Return the leader epoch of the last record; in an empty log, the newest snapshot's epoch, or 0."""
         latest = self._log.leader_epochs.latest

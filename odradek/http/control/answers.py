@@ -116,8 +116,26 @@ class InFlightRecords(TypedDict):
     lock_left_ms: int | None
 
 
+class StreamsTask(TypedDict):
+    """A task of a streams group, with the ids of the members that have it.
+
+    ``moves_to`` is the member that is to be active, if that is another than ``active``.
+    """
+
+    subtopology_id: str
+    partition: int
+    active: str | None
+    standby: list[str]
+    warmup: list[str]
+    moves_to: str | None
+
+
 class Group(TypedDict):
-    """A group. Its lag is that of all its partitions together. The offsets of a share group are its start offsets."""
+    """A group. Its lag is that of all its partitions together.
+
+    The offsets of a share group are its start offsets. Records acknowledged are those that its members have accepted since the
+    broker last started. Only a streams group has tasks.
+    """
 
     group_id: str
     type: str
@@ -126,7 +144,9 @@ class Group(TypedDict):
     members: list[Member]
     partitions: list[GroupPartition]
     lag: int
+    acknowledged: int
     in_flight: list[InFlightRecords]
+    tasks: list[StreamsTask]
 
 
 class Groups(TypedDict):

@@ -78,6 +78,7 @@ def _group_json(found: state.Group) -> Group:
         "members": members,
         "partitions": partitions,
         "lag": found.total_lag,
+        "acknowledged": found.acknowledged,
         "in_flight": [
             {
                 "topic": each.topic,
@@ -91,6 +92,17 @@ def _group_json(found: state.Group) -> Group:
                 "lock_left_ms": each.lock_left_ms,
             }
             for each in found.in_flight
+        ],
+        "tasks": [
+            {
+                "subtopology_id": each.subtopology_id,
+                "partition": each.partition,
+                "active": each.active,
+                "standby": list(each.standby),
+                "warmup": list(each.warmup),
+                "moves_to": each.moves_to,
+            }
+            for each in found.tasks
         ],
     }
 
@@ -315,6 +327,7 @@ STATE_ROUTES = (
             "state": Field("string", "the state to wait for"),
             "members": Field("integer", "of a group: the number of members to wait for"),
             "lag": Field("integer", "of a group: the largest lag to accept"),
+            "acknowledged": Field("integer", "of a share group: the least number of records accepted since the broker started"),
             "records": Field("integer", "of a topic: the least number of records"),
             "isolation_level": _ISOLATION,
             "client_id": Field("string", "or a client that pushes its metrics"),

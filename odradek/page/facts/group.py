@@ -133,7 +133,7 @@ async def _leaders(source: Source, wanted: Iterable[Partition]) -> dict[Partitio
 
 async def _shared_partitions(source: Source, listed: Listed, about: Described) -> list[GroupPartition]:
     """Return the partitions with a start offset or an owner, as far as the user may see their topics."""
-    found = await start_offsets(source, listed)
+    found = (await start_offsets(source, [listed])).get(listed.group, {})
     wanted = found.keys() | {partition for member in about.members for partition in member.partitions or ()}
     leaders = await _leaders(source, wanted)
     seen = sorted(wanted & leaders.keys())

@@ -12,8 +12,10 @@ from odradek.client.admin_apis import (
     DESCRIBE_SHARE_GROUP_OFFSETS,
     LIST_GROUPS,
     SHARE_GROUP_DESCRIBE,
+    STREAMS_GROUP_DESCRIBE,
 )
 from odradek.client.apis import OFFSET_FETCH
+from odradek.client.streams_groups import input_partitions
 from odradek.page.facts.source import ask_nodes, in_turns
 from odradek.protocol.coordinator_records.consumer_protocol import CONSUMER_PROTOCOL_TYPE, assigned_partitions
 from odradek.protocol.errors import MalformedMessage
@@ -27,6 +29,7 @@ from odradek.protocol.message_types.list_groups import ListGroupsRequest
 from odradek.protocol.message_types.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from odradek.protocol.message_types.share_group_describe import Member as ShareMember
 from odradek.protocol.message_types.share_group_describe import ShareGroupDescribeRequest
+from odradek.protocol.message_types.streams_group_describe import StreamsGroupDescribeRequest
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -36,10 +39,12 @@ if TYPE_CHECKING:
     from odradek.protocol.message_types.consumer_group_describe import Member as NewerMember
     from odradek.protocol.message_types.describe_groups import DescribedGroup as ClassicGroup
     from odradek.protocol.message_types.share_group_describe import DescribedGroup as ShareGroup
+    from odradek.protocol.message_types.streams_group_describe import DescribedGroup as StreamsGroup
 
 CLASSIC: Final = "classic"
 CONSUMER: Final = "consumer"
 SHARE: Final = "share"
+STREAMS: Final = "streams"
 # Groups in one request.
 _AT_ONCE: Final = 500
 
@@ -69,7 +74,11 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Described:
-    """A group with its members. ``epoch`` is None in classic groups."""
+    """A group with its members. ``epoch`` is None in classic groups.
+
+    Only a streams group has ``streams``, the answer with its topology and tasks. Its members' partitions are those that their
+    active tasks read.
+    """
 
     group: str
     state: str
@@ -77,6 +86,7 @@ class Described:
     assignor: str
     epoch: int | None
     members: tuple[Member, ...]
+    streams: StreamsGroup | None = None
 
 
 async def listed_groups(source: Source, nodes: Iterable[int]) -> tuple[list[Listed], dict[int, str]]:
@@ -91,10 +101,11 @@ async def listed_groups(source: Source, nodes: Iterable[int]) -> tuple[list[List
 
 
 async def described_groups(source: Source, groups: Sequence[Listed]) -> dict[str, Described]:
-    """Return the classic, consumer and share groups among these, as their coordinators describe them. Refused ones are absent."""
+    """Return the groups of known kinds among these, as their coordinators describe them. Refused ones are absent."""
     found: dict[str, Described] = {}
-    for classic, newer, share in zip(*(_slices(groups, kind) for kind in (CLASSIC, CONSUMER, SHARE)), strict=True):
-        (of_classic, _), (of_newer, _), (of_share, _) = await asyncio.gather(
+    kinds = (CLASSIC, CONSUMER, SHARE, STREAMS)
+    for classic, newer, share, streams in zip(*(_slices(groups, kind) for kind in kinds), strict=True):
+        (of_classic, _), (of_newer, _), (of_share, _), (of_streams, _) = await asyncio.gather(
             ask_nodes(source, DESCRIBE_GROUPS, {node: DescribeGroupsRequest(groups=names) for node, names in classic.items()}),
             ask_nodes(
                 source,
@@ -106,6 +117,11 @@ async def described_groups(source: Source, groups: Sequence[Listed]) -> dict[str
                 SHARE_GROUP_DESCRIBE,
                 {node: ShareGroupDescribeRequest(group_ids=names) for node, names in share.items()},
             ),
+            ask_nodes(
+                source,
+                STREAMS_GROUP_DESCRIBE,
+                {node: StreamsGroupDescribeRequest(group_ids=names) for node, names in streams.items()},
+            ),
         )
         found |= {
             each.group_id: await _classic(each) for answer in of_classic.values() for each in answer.groups if not each.error_code
@@ -115,6 +131,9 @@ async def described_groups(source: Source, groups: Sequence[Listed]) -> dict[str
         }
         found |= {
             each.group_id: await _share(each) for answer in of_share.values() for each in answer.groups if not each.error_code
+        }
+        found |= {
+            each.group_id: await _streams(each) for answer in of_streams.values() for each in answer.groups if not each.error_code
         }
     return found
 
@@ -142,19 +161,32 @@ async def committed_offsets(source: Source, groups: Sequence[Listed]) -> dict[st
     return found
 
 
-async def start_offsets(source: Source, group: Listed) -> dict[Partition, tuple[int, int | None]]:
-    """Return start offset and lag of each partition of a share group. The lag is None if it is unknown."""
-    asked = DescribeShareGroupOffsetsRequestGroup(group_id=group.group, topics=None)
-    requests = {group.coordinator: DescribeShareGroupOffsetsRequest(groups=[asked])}
-    answers, _ = await ask_nodes(source, DESCRIBE_SHARE_GROUP_OFFSETS, requests)
-    return {
-        (topic.topic_name, each.partition_index): (each.start_offset, each.lag if each.lag >= 0 else None)
-        for answer in answers.values()
-        for found in answer.groups
-        for topic in found.topics
-        for each in topic.partitions
-        if not each.error_code and each.start_offset >= 0
-    }
+async def start_offsets(source: Source, groups: Sequence[Listed]) -> dict[str, dict[Partition, tuple[int, int | None]]]:
+    """Return start offset and lag of each partition of the share groups among these. The lag is None if it is unknown.
+
+    Refused groups are absent; topics that ACLs hide, too.
+    """
+    offsets: dict[str, dict[Partition, tuple[int, int | None]]] = {}
+    for by_node in _slices(groups, SHARE):
+        requests = {
+            node: DescribeShareGroupOffsetsRequest(
+                groups=[DescribeShareGroupOffsetsRequestGroup(group_id=name, topics=None) for name in names]
+            )
+            for node, names in by_node.items()
+        }
+        answers, _ = await ask_nodes(source, DESCRIBE_SHARE_GROUP_OFFSETS, requests)
+        offsets |= {
+            found.group_id: {
+                (topic.topic_name, each.partition_index): (each.start_offset, each.lag if each.lag >= 0 else None)
+                for topic in found.topics
+                for each in topic.partitions
+                if not each.error_code and each.start_offset >= 0
+            }
+            for answer in answers.values()
+            for found in answer.groups
+            if not found.error_code
+        }
+    return offsets
 
 
 def _slices(groups: Sequence[Listed], kind: str | None) -> list[dict[int, list[str]]]:
@@ -201,6 +233,23 @@ async def _newer(group: NewerGroup) -> Described:
 async def _share(group: ShareGroup) -> Described:
     members = await in_turns(_member, group.members)
     return Described(group.group_id, group.group_state, SHARE, group.assignor_name, group.group_epoch, members)
+
+
+async def _streams(group: StreamsGroup) -> Described:
+    subtopologies = (None if group.topology is None else group.topology.subtopologies) or ()
+    members = await in_turns(
+        lambda member: Member(
+            member.member_id,
+            member.instance_id,
+            member.client_id,
+            member.client_host.lstrip("/"),
+            tuple(input_partitions(member.assignment, subtopologies)),
+            member.member_epoch,
+        ),
+        group.members,
+    )
+    assignor = group.assignor_name or ""
+    return Described(group.group_id, group.group_state, STREAMS, assignor, group.group_epoch, members, streams=group)
 
 
 def _member(member: NewerMember | ShareMember) -> Member:

@@ -6,17 +6,18 @@ Brokers, topics and groups are the cluster's. Clients and errors are this broker
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.client.apis import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from odradek.page.facts.brokers import broker_rows, described_cluster, log_directories, sizes_of
 from odradek.page.facts.connections import connected_clients, told_errors
-from odradek.page.facts.groups import Described, Listed, committed_offsets, described_groups, listed_groups
+from odradek.page.facts.groups import SHARE, Described, Listed, committed_offsets, described_groups, listed_groups, start_offsets
 from odradek.page.facts.source import hides, in_turns, leaders_of, list_offsets, metadata, rights
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Container, Iterable, Mapping, Sequence
 
     from odradek.page.facts.brokers import BrokerRow, Sizes
     from odradek.page.facts.connections import ClientRow, ToldError
@@ -61,8 +62,9 @@ class TopicRow:
 class GroupRow:
     """A group. ``kind`` is "classic", "consumer", "share", "streams" or another name that the broker gives.
 
-    ``lag`` is Kafka's: the sum of end offset less committed offset. None if the group has committed nothing, or an end offset
-    is unknown. ``coordinator`` is a node id.
+    ``lag`` is Kafka's: the sum of end offset less committed offset; of a share group, the records that are neither acknowledged
+    nor archived. None if the group has committed nothing, or an end offset is unknown. ``coordinator`` is a node id.
+    ``in_flight`` is the number of records in flight in the partitions that this broker leads, None unless it is a share group.
     """
 
     group: str
@@ -72,6 +74,7 @@ class GroupRow:
     members: int | None
     topics: tuple[str, ...]
     lag: int | None
+    in_flight: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,9 +102,15 @@ async def overview(source: Source) -> Overview:
     shown, more_topics = shown[:MOST_TOPICS], max(len(shown) - MOST_TOPICS, 0)
     (disks, _), (listed, silent) = await asyncio.gather(log_directories(source, nodes), listed_groups(source, nodes))
     groups, more_groups = listed[:MOST_GROUPS], max(len(listed) - MOST_GROUPS, 0)
-    members, committed = await asyncio.gather(described_groups(source, groups), committed_offsets(source, groups))
+    members, committed, shared = await asyncio.gather(
+        described_groups(source, groups),
+        committed_offsets(source, [group for group in groups if group.kind != SHARE]),
+        start_offsets(source, groups),
+    )
     starts, ends = await _bounds(source, shown, committed.values(), known)
     lags = {name: _lag_by_topic(offsets, ends) for name, offsets in committed.items()}
+    lags |= {name: _shared_lag_by_topic(offsets) for name, offsets in shared.items()}
+    in_flight = _in_flight(source, {str(topic.name) for topic in known.topics if not topic.error_code})
     sizes = sizes_of(disks)
     clients, more_clients = connected_clients(source) if user.sees_cluster else ([], 0)
     return Overview(
@@ -109,7 +118,7 @@ async def overview(source: Source) -> Overview:
         brokers=broker_rows(source, described, known, disks, silent),
         topics=await in_turns(lambda each: _topic(source, each, starts, ends, sizes, lags.values()), shown),
         more_topics=more_topics,
-        groups=await in_turns(lambda each: _group(each, members.get(each.group), lags.get(each.group)), groups),
+        groups=await in_turns(lambda each: _group(each, members.get(each.group), lags.get(each.group), in_flight), groups),
         more_groups=more_groups,
         clients=tuple(clients),
         more_clients=more_clients,
@@ -140,6 +149,23 @@ def _lag_by_topic(committed: Mapping[Partition, int], ends: Mapping[Partition, i
         if end is not None:
             lags[partition[0]] = lags.get(partition[0], 0) + max(end - offset, 0)
     return lags
+
+
+def _shared_lag_by_topic(offsets: Mapping[Partition, tuple[int, int | None]]) -> dict[str, int]:
+    lags: dict[str, int] = {}
+    for (topic, _), (_, lag) in offsets.items():
+        if lag is not None:
+            lags[topic] = lags.get(topic, 0) + lag
+    return lags
+
+
+def _in_flight(source: Source, seen: Container[str]) -> Counter[str]:
+    """Return the number of records in flight of each share group, in the topics that the user may see."""
+    found: Counter[str] = Counter()
+    for each in source.core.share_partitions_so_far or ():
+        if each.partition.topic in seen:
+            found[each.key.group_id] += each.window.in_flight_records
+    return found
 
 
 def _topic(
@@ -183,7 +209,7 @@ def _rates(source: Source, name: str, keys: Sequence[Partition], ends: Mapping[P
     return Rates(in_, 0.0 if bytes_out == 0 else records_out, bytes_in, bytes_out)
 
 
-def _group(listed: Listed, described: Described | None, lags: Mapping[str, int] | None) -> GroupRow:
+def _group(listed: Listed, described: Described | None, lags: Mapping[str, int] | None, in_flight: Mapping[str, int]) -> GroupRow:
     owned = {topic for member in (described.members if described else ()) for topic, _ in member.partitions or ()}
     return GroupRow(
         group=listed.group,
@@ -193,4 +219,5 @@ def _group(listed: Listed, described: Described | None, lags: Mapping[str, int] 
         members=len(described.members) if described else None,
         topics=tuple(sorted(owned | (lags or {}).keys())),
         lag=sum(lags.values()) if lags else None,
+        in_flight=in_flight[listed.group] if listed.kind == SHARE else None,
     )

@@ -6,8 +6,9 @@
 
   // ------------------------------------------------------------------------------------------------ live parts
   // An element is changed in place, so focus, selection, scroll position, open details and what is being typed stay. A row with
-  // data-key is the same row wherever it stands. The script's own elements have data-own.
-  const keyOf = (node) => (node.nodeType === 1 ? node.dataset.key || node.id : "");
+  // data-key is the same row wherever it stands. The script's own elements have data-own. A form's property "id" is its field
+  // of that name, if it has one.
+  const keyOf = (node) => (node.nodeType === 1 ? node.dataset.key || node.getAttribute("id") : "");
 
   const morph = (old, fresh) => {
     if (old.nodeType !== 1) {

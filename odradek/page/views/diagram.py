@@ -21,8 +21,8 @@ _LANE: Final = 110.0
 _ALL_LANES: Final = 550.0
 # A lane that has no room for more than its number.
 _NARROW: Final = 75.0
-# The width of a character of the diagram's font.
-_CHARACTER: Final = 7.0
+# The width of a character of a diagram's font.
+CHARACTER: Final = 7.0
 
 
 class Lane(NamedTuple):
@@ -60,18 +60,19 @@ def diagram(rows: Sequence[TimelineRow], client_ids: Mapping[int, str], node_id:
     drawn = []
     for number, row in enumerate(rows, 1):
         if row.connection is None:
-            drawn.append(Row(row, number * ROW, 0, 0, _fitting(row.text, broker - TEXT)))
+            drawn.append(Row(row, number * ROW, 0, 0, fitting(row.text, broker - TEXT)))
             continue
         ends = (x_of[row.connection], broker) if row.kind == "request" else (broker, x_of[row.connection])
-        text = _fitting(f"{row.client_id} {row.api} {row.text}", _LANES - TEXT - 2 * _CHARACTER)
+        text = fitting(f"{row.client_id} {row.api} {row.text}", _LANES - TEXT - 2 * CHARACTER)
         drawn.append(Row(row, number * ROW, *ends, text))
     # The texts name the clients, too.
     names = client_ids if lane > _NARROW else {}
-    lanes = [Lane(x, _fitting(f"{each} {names.get(each, '')}", lane - _CHARACTER)) for each, x in x_of.items()]
+    lanes = [Lane(x, fitting(f"{each} {names.get(each, '')}", lane - CHARACTER)) for each, x in x_of.items()]
     return Diagram(broker + _LANE / 2, (len(rows) + 1) * ROW, (*lanes, Lane(broker, f"broker {node_id}")), tuple(drawn))
 
 
-def _fitting(text: str, width: float) -> str:
-    most = max(int(width / _CHARACTER), 4)
+def fitting(text: str, width: float) -> str:
+    """Return the text, cut to a width in pixels."""
+    most = max(int(width / CHARACTER), 4)
     line = " ".join(text[: most * 2].split())
     return line if len(line) <= most else f"{line[: most - 1]}\N{HORIZONTAL ELLIPSIS}"

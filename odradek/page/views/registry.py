@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
+from odradek.client.streams_groups import tasks_of
 from odradek.page.facts.cluster import cluster
 from odradek.page.facts.findings import findings
 from odradek.page.facts.group import MOST_IN_FLIGHT, group
@@ -13,6 +14,7 @@ from odradek.page.facts.transactions import transactions
 from odradek.page.views import View, wanted
 from odradek.page.views.requests import EXCHANGE, REQUESTS
 from odradek.page.views.topic import RECORD, TOPIC, TOPIC_CONFIGS, TOPIC_LOG
+from odradek.page.views.topology import LINE, WIDTH, topology_picture
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
@@ -41,10 +43,16 @@ async def _overview(call: Call) -> dict[str, Any]:
 
 async def _group(call: Call) -> dict[str, Any]:
     found = await group(call.source, wanted(call, "id", "group"))
+    streams = found.about.streams
     return {
         "group": found,
         "clients": {member.member_id: member.client_id for member in found.about.members},
         "most_in_flight": MOST_IN_FLIGHT,
+        "tasks": () if streams is None else tasks_of(streams),
+        "processes": {} if streams is None else {member.member_id: member.process_id for member in streams.members},
+        "topology": None if streams is None or streams.topology is None else topology_picture(streams.topology),
+        "box_width": WIDTH,
+        "line_height": LINE,
         "most_lag": max((each.lag for each in found.partitions if each.lag is not None), default=0),
     }
 

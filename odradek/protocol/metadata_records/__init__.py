@@ -1,4 +1,4 @@
-"""Cluster metadata as records: every kind of record of Apache Kafka 4.3, in its KRaft schemas.
+"""Cluster metadata as records: every kind of record of Apache Kafka 4.4, in its KRaft schemas.
 
 Topics, ids, configs, features and blocks of producer ids are values of records in `__cluster_metadata` (KIP-631), so that
 ``kafka-dump-log --cluster-metadata-decoder`` reads odradek's log, and odradek reads Kafka's. A value is
@@ -47,7 +47,7 @@ MetadataRecord: TypeAlias = (
     "| log_control.NoOpRecord | log_control.ZkMigrationStateRecord | log_control.BeginTransactionRecord"
     "| log_control.EndTransactionRecord | log_control.AbortTransactionRecord"
     "| nodes.RegisterBrokerRecord | nodes.UnregisterBrokerRecord | nodes.FenceBrokerRecord | nodes.UnfenceBrokerRecord"
-    "| nodes.BrokerRegistrationChangeRecord | nodes.RegisterControllerRecord"
+    "| nodes.BrokerRegistrationChangeRecord | nodes.RegisterControllerRecord | nodes.UnregisterControllerRecord"
     "| partition_changes.PartitionChangeRecord | partition_changes.ClearElrRecord"
     "| security.AccessControlEntryRecord | security.RemoveAccessControlEntryRecord | security.ClientQuotaRecord"
     "| security.UserScramCredentialRecord | security.RemoveUserScramCredentialRecord"
@@ -85,12 +85,13 @@ _TYPES = {
     26: "security.RemoveDelegationTokenRecord",
     27: "nodes.RegisterControllerRecord",
     28: "partition_changes.ClearElrRecord",
+    29: "nodes.UnregisterControllerRecord",
 }
 _KINDS = {place.partition(".")[2]: kind for kind, place in _TYPES.items()}
 
 
 class UnknownMetadataRecord(MalformedMessage):
-    """A record of a type or version that Apache Kafka 4.3 does not have; a newer Kafka may have written it."""
+    """A record of a type or version that Apache Kafka 4.4 does not have; a newer Kafka may have written it."""
 
     def __init__(self, kind: int, version: int) -> None:
         super().__init__(f"a metadata record of unknown type {kind}, version {version}")

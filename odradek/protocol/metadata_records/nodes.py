@@ -85,6 +85,12 @@ class RegisterControllerRecord(NamedTuple):
     features: tuple[NodeFeature, ...] = ()
 
 
+class UnregisterControllerRecord(NamedTuple):
+    """A controller is no longer registered."""
+
+    controller_id: int = 0
+
+
 CLASSES: Final[dict[str, type[Any]]] = {
     "NodeEndpoint": NodeEndpoint,
     "NodeFeature": NodeFeature,
@@ -94,6 +100,7 @@ CLASSES: Final[dict[str, type[Any]]] = {
     "UnfenceBrokerRecord": UnfenceBrokerRecord,
     "BrokerRegistrationChangeRecord": BrokerRegistrationChangeRecord,
     "RegisterControllerRecord": RegisterControllerRecord,
+    "UnregisterControllerRecord": UnregisterControllerRecord,
 }
 FIELDS: Final[dict[int, str]] = {
     0: """
@@ -155,5 +162,9 @@ RegisterControllerRecord 0 flexible 0+
   name string
   min_supported_version int16
   max_supported_version int16
+""",
+    29: """
+UnregisterControllerRecord 0 flexible 0+
+ controller_id int32
 """,
 }

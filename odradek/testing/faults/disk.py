@@ -2,7 +2,8 @@
 
 ``before`` the append, the decision is nowhere. ``after`` it, the decision is in the log, and no answer is sent. ``torn``, a
 part of the record is in the log. So "PrepareCommit is written and the markers are not" is ``point="PrepareCommit",
-restart="after"``, and "offsets are appended and not answered" is ``point="Offsets", restart="after"``.
+restart="after"``, and "offsets are appended and not answered" is ``point="Offsets", restart="after"``. An acknowledgement of a
+share group that is stored and not answered is ``point="ShareUpdate", restart="after"``; ``"before"``, it is neither.
 
 Appends come on the broker's loop, syncs in threads, too. A slow disk is slow by the machine's clock.
 """
@@ -17,9 +18,10 @@ from threading import Event, Lock
 from typing import TYPE_CHECKING, Final, Protocol
 
 from odradek.coordinator.transaction.states import STATE_NAMES, TransactionState
-from odradek.protocol.coordinator_records import decode_key, decode_transaction_key, decode_value
+from odradek.protocol.coordinator_records import decode_key, decode_share_state_key, decode_transaction_key, decode_value
 from odradek.protocol.coordinator_records.groups import GroupMetadataKey
 from odradek.protocol.coordinator_records.offsets import OffsetCommitKey
+from odradek.protocol.coordinator_records.share_states import ShareSnapshotKey, ShareUpdateKey
 from odradek.protocol.coordinator_records.transactions import TransactionLogKey, TransactionLogValue
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.plain_batches import read_batch
@@ -36,6 +38,7 @@ __tracebackhide__ = True
 
 TRANSACTION_STATE: Final = "__transaction_state-"
 CONSUMER_OFFSETS: Final = "__consumer_offsets-"
+SHARE_GROUP_STATE: Final = "__share_group_state-"
 _LOG: Final = ".log"
 
 
@@ -147,6 +150,8 @@ def points_of(path: str, buffers: Sequence[Buffer]) -> set[str]:
         return _states(data)
     if directory.startswith(CONSUMER_OFFSETS):
         return _of_groups(data, is_pending=header.is_transactional)
+    if directory.startswith(SHARE_GROUP_STATE):
+        return _of_shares(data)
     return set() if directory.startswith("__") else {"Records"}
 
 
@@ -159,6 +164,17 @@ def _states(data: bytes) -> set[str]:
                 decoded = decode_value(known, value)
                 if isinstance(decoded, TransactionLogValue):
                     found.add(STATE_NAMES[TransactionState(decoded.status)])
+    return found
+
+
+def _of_shares(data: bytes) -> set[str]:
+    found = set()
+    for _, key, _value in read_batch(data, 0):
+        known = None if key is None else decode_share_state_key(key)
+        if isinstance(known, ShareSnapshotKey):
+            found.add("ShareSnapshot")
+        elif isinstance(known, ShareUpdateKey):
+            found.add("ShareUpdate")
     return found
 
 

@@ -2,7 +2,7 @@
 
 The names are read from the fields that have them. All APIs use the same field names (``group_id``, ``topics`` of
 ``partitions``, ...), so one walk serves all but two. Produce requests are decoded by hand in the broker, and a Fetch request
-has most of its partitions in its session only.
+has most of its partitions in its session only. So has a ShareFetch.
 
 An error is put into the answer to the whole request (``protocol.error_answers``), or to some of the partitions that it names.
 If a rule matches only some partitions, the others are handled as usual, and the two answers are merged.
@@ -14,6 +14,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+from odradek.broker.replica.fetch_sessions import INITIAL_EPOCH
 from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
 from odradek.protocol.error_answers import TOPIC_FIELDS, error_answer, partition_of, places_of
 from odradek.protocol.message_types.produce import PartitionProduceResponse, TopicProduceResponse
@@ -62,6 +63,9 @@ class Request:
                 self._read_produce()
             case ApiKey.FETCH:
                 self._read_fetch()
+            case ApiKey.SHARE_FETCH:
+                self._walk(message)
+                self._read_share_session()
             case ApiKey.FIND_COORDINATOR:
                 keys = {_GROUP_KEY: self.groups, _TRANSACTION_KEY: self.transactional_ids}.get(message.key_type)
                 if keys is not None:
@@ -109,6 +113,16 @@ class Request:
         for key, partition in self.core.fetch_sessions.fetched(self.message.session_id):
             named.setdefault((self.topic_named(key), partition))
         self.partitions += named
+
+    def _read_share_session(self) -> None:
+        """Add the partitions of the member's session. A request names them when they change, and all of them at epoch 0."""
+        shares, message = self.core.share_partitions_so_far, self.message
+        session = None if shares is None else shares.sessions.get(message.group_id, message.member_id)
+        if session is not None and message.share_session_epoch != INITIAL_EPOCH:
+            named = dict.fromkeys(self.partitions)
+            for topic_id, partition in session.partitions:
+                named.setdefault((self.topic_named(topic_id), partition))
+            self.partitions = list(named)
 
     def _walk(self, item: Any) -> None:
         fields = getattr(item, "_fields", ())

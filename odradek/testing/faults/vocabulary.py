@@ -19,7 +19,12 @@ import errno
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Final, TypedDict
 
-from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC, INTERNAL_TOPICS, TRANSACTION_STATE_TOPIC
+from odradek.controller.metadata.topic import (
+    CONSUMER_OFFSETS_TOPIC,
+    INTERNAL_TOPICS,
+    SHARE_GROUP_STATE_TOPIC,
+    TRANSACTION_STATE_TOPIC,
+)
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.messages import messages
@@ -89,7 +94,7 @@ _ACTIONS_OF_FILES: Final = ("error", "delay_ms", "restart", "power_loss")
 MOMENTS: Final = ("before", "after")
 DISK_MOMENTS: Final = (*MOMENTS, "torn")
 OPERATIONS: Final = ("append", "sync")
-# Kinds of records, in the order in which a transaction writes them.
+# Kinds of records, in the order in which a transaction writes them; then those of the state of share partitions.
 POINTS: Final = (
     "Empty",
     "Ongoing",
@@ -103,13 +108,16 @@ POINTS: Final = (
     "GroupMarker",
     "CompleteCommit",
     "CompleteAbort",
+    "ShareSnapshot",
+    "ShareUpdate",
 )
 _OF_GROUPS: Final = ("Group", "Offsets", "PendingOffsets", "GroupMarker")
 _OF_CLIENTS: Final = ("Records", "Marker")
+_OF_SHARES: Final = ("ShareSnapshot", "ShareUpdate")
 _TOPIC_OF_POINT: Final = {
-    point: CONSUMER_OFFSETS_TOPIC if point in _OF_GROUPS else TRANSACTION_STATE_TOPIC
-    for point in POINTS
-    if point not in _OF_CLIENTS
+    **{point: TRANSACTION_STATE_TOPIC for point in POINTS if point not in _OF_CLIENTS},
+    **dict.fromkeys(_OF_GROUPS, CONSUMER_OFFSETS_TOPIC),
+    **dict.fromkeys(_OF_SHARES, SHARE_GROUP_STATE_TOPIC),
 }
 _ERRNOS: Final = ("EIO", "ENOSPC", "EROFS", "EDQUOT")
 _APIS: Final = {api_key.name.replace("_", "").lower(): api_key for api_key in ApiKey}

@@ -28,6 +28,9 @@ __tracebackhide__ = True
 
 _LENGTH_BYTES = 4
 
+# Answers with slices of logs, which nobody can read once the broker has ended.
+_WITH_SLICES = frozenset({ApiKey.FETCH, ApiKey.SHARE_FETCH})
+
 
 class OmittedRecords(NamedTuple):
     """A placeholder for records, with their size in bytes."""
@@ -108,7 +111,7 @@ def held_answer(api: ApiKey, version: int, response: Any, *, keeps_records: bool
         # The decoder expects a header, and ignores its content.
         is_tagged = load(api, version, "response").flexible and api != ApiKey.API_VERSIONS
         return SentBytes(bytes(5 if is_tagged else 4) + response)
-    if api != ApiKey.FETCH:
+    if api not in _WITH_SLICES:
         return response
     if keeps_records:
         chunks = response_encoder(api, version)(0, response)

@@ -5,7 +5,7 @@ awaited before that request is sent. If a request was never answered (a Fetch th
 Ids in requests are replaced by the ids that the new broker gave (``IdPairs``). ``likeness`` compares two answers.
 
 A broker that has just made a topic, or loads a coordinator, answers that it is not ready. Such an answer is no difference: the
-request is sent again, as a client would, for up to ``timeout_s``.
+request is sent again, as a client would, for up to ``timeout_s``. So is a share group's heartbeat, if its partitions come late.
 
 Not replayed: time. A session that timed out because its client slept does so only if the broker's clock moves the same way.
 """
@@ -123,8 +123,10 @@ _NOT_READY: Final = frozenset(
         *(ErrorCode.NOT_LEADER_OR_FOLLOWER, ErrorCode.REPLICA_NOT_AVAILABLE),
     }
 )
-# Their answers change a moment later on a cluster's other nodes.
-_SPREADING: Final = frozenset({ApiKey.METADATA, ApiKey.DESCRIBE_TOPIC_PARTITIONS, ApiKey.DESCRIBE_CLUSTER})
+# Their answers change a moment later: on a cluster's other nodes, or once the state of a share group's partitions is initialized.
+_SPREADING: Final = frozenset(
+    {ApiKey.METADATA, ApiKey.DESCRIBE_TOPIC_PARTITIONS, ApiKey.DESCRIBE_CLUSTER, ApiKey.SHARE_GROUP_HEARTBEAT}
+)
 _PAUSE_S: Final = 0.05
 _SPREADS_S: Final = 2.0
 

@@ -23,7 +23,7 @@ SERVED: Final[dict[ApiKey, Served]] = {api_key: of_brokers.SERVED[api_key] for a
     api_key: Served(lowest, highest, lowest)
     for api_key, lowest, highest in (
         (ApiKey.FETCH, 4, 18),
-        (ApiKey.API_VERSIONS, 0, 4),
+        (ApiKey.API_VERSIONS, 0, 5),
         (ApiKey.DESCRIBE_QUORUM, 0, 2),
         (ApiKey.ALTER_PARTITION, 2, 3),
         (ApiKey.ENVELOPE, 0, 0),

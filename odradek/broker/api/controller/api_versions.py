@@ -1,13 +1,16 @@
-"""ApiVersions, versions 0 to 4, of a controller: the APIs of its listener, and the cluster's features (KIP-584).
+"""ApiVersions, versions 0 to 5, of a controller: the APIs of its listener, and the cluster's features (KIP-584).
 
-From version 4 on a feature's range may begin at 0.
+From version 4 on a feature's range may begin at 0. Unlike a broker, a controller answers a client that takes it for another node
+(version 5), as in Kafka.
 """
 
 from typing import TYPE_CHECKING
 
+from odradek.broker.api.api_versions import is_valid
 from odradek.broker.api.controller import SERVED
 from odradek.broker.security.acl.rules import allow_all
 from odradek.controller.metadata.features import SUPPORTED_FEATURES, finalized_levels
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.api_versions import (
     ApiVersion,
     ApiVersionsRequest,
@@ -21,8 +24,10 @@ if TYPE_CHECKING:
     from odradek.controller.cluster.cluster_controller import QuorumServices
 
 
-def handle(services: "QuorumServices", context: "RequestContext", _request: ApiVersionsRequest) -> ApiVersionsResponse:
-    """Return the table and the features."""
+def handle(services: "QuorumServices", context: "RequestContext", request: ApiVersionsRequest) -> ApiVersionsResponse:
+    """Return the table and the features; INVALID_REQUEST for a malformed request."""
+    if not is_valid(request, context.version):
+        return ApiVersionsResponse(error_code=ErrorCode.INVALID_REQUEST)
     levels = finalized_levels(services.controller.image.features, services.controller.kraft_version)
     return ApiVersionsResponse(
         api_keys=[

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Final
 from odradek.broker.security.acl.rules import on_cluster
 from odradek.common.acls import AclOperation
 from odradek.controller.cluster.quorum_leader import MOST_BYTES, QuorumLeader
-from odradek.controller.metadata.snapshot_files import SnapshotId
+from odradek.controller.metadata.snapshot_files import BOOTSTRAP, SnapshotId
 from odradek.controller.metadata.topic import CLUSTER_METADATA_TOPIC
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.fetch_snapshot import (
@@ -58,7 +58,7 @@ def _part(leader: QuorumLeader, asked: RequestPartitionSnapshot, max_bytes: int)
     if error:
         return told._replace(error_code=error)
     snapshot = SnapshotId(asked.snapshot_id.end_offset, asked.snapshot_id.epoch)
-    if snapshot not in files.ids:
+    if snapshot not in files.ids or snapshot == BOOTSTRAP:
         return told._replace(error_code=ErrorCode.SNAPSHOT_NOT_FOUND)
     try:
         size = files.size(snapshot)

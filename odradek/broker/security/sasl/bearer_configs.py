@@ -254,6 +254,8 @@ def bearer_tokens(
         clock=clock,
         background=background,
     )
+    _ensure_claim(config, "audience", "sasl.oauthbearer.expected.audience", "sasl.oauthbearer.allow.unverified.audience")
+    _ensure_claim(config, "issuer", "sasl.oauthbearer.expected.issuer", "sasl.oauthbearer.allow.unverified.issuer")
     rules = Rules(
         subject_claim=config.value("sasl.oauthbearer.sub.claim.name", OAUTHBEARER),
         scope_claim=config.value("sasl.oauthbearer.scope.claim.name", OAUTHBEARER),
@@ -262,6 +264,12 @@ def bearer_tokens(
         issuer=config.value("sasl.oauthbearer.expected.issuer", OAUTHBEARER),
     )
     return SignedTokens(keys, rules, clock), keys
+
+
+def _ensure_claim(config: SaslConfig, claim: str, expected: str, allow: str) -> None:
+    """Raise InvalidConfig if a claim of tokens is neither given nor left unverified on purpose."""
+    if not config.value(expected, OAUTHBEARER) and not config.value(allow, OAUTHBEARER):
+        raise config.invalid(expected, f"the {claim} of tokens for this cluster; {allow}=true accepts any", OAUTHBEARER)
 
 
 def load_keys(config: SaslConfig, keys: SigningKeys) -> None:

@@ -42,7 +42,7 @@ class Token(NamedTuple):
 
 
 class Rules(NamedTuple):
-    """The requirements for a token. ``skew_ms`` is the tolerated clock difference."""
+    """The requirements for a token. ``skew_ms`` is the tolerated clock difference. Without audiences or issuer, any will do."""
 
     subject_claim: str = "sub"
     scope_claim: str = "scope"
@@ -79,7 +79,7 @@ def check_signed(claims: Mapping[str, Any], rules: Rules, now_ms: int) -> Token:
     audience = claims.get("aud")
     listed = audience if isinstance(audience, list) else [audience]
     found = {each for each in listed if isinstance(each, str)}
-    if (audience is not None or rules.audiences) and not found & set(rules.audiences):
+    if rules.audiences and not found & set(rules.audiences):
         raise InvalidToken("it is for another audience (sasl.oauthbearer.expected.audience)")
     if rules.issuer is not None and claims.get("iss") != rules.issuer:
         raise InvalidToken("it has another issuer (sasl.oauthbearer.expected.issuer)")
