@@ -1,11 +1,11 @@
 """``odradek brokers``: the brokers of any cluster, with the partitions they lead and their disks."""
 
-from bisect import bisect_right
 from typing import Any, Final
 
 import click
 
 from odradek.cli.cluster import Cluster, check
+from odradek.cli.feature_levels import METADATA_VERSION, newest_release
 from odradek.cli.options import Servers, asks_a_broker, exit_status, show
 from odradek.client.admin_apis import API_VERSIONS, DESCRIBE_LOG_DIRS
 from odradek.client.apis import METADATA
@@ -26,23 +26,6 @@ _COLUMNS: Final = (
     "log_bytes",
     "disk_free_bytes",
 )
-_METADATA_VERSION: Final = "metadata.version"
-# The first level of metadata.version in each of Kafka's releases (MetadataVersion.java).
-_RELEASES: Final = (
-    (1, "3.0"),
-    (7, "3.3"),
-    (8, "3.4"),
-    (9, "3.5"),
-    (12, "3.6"),
-    (15, "3.7"),
-    (20, "3.8"),
-    (21, "3.9"),
-    (22, "4.0"),
-    (26, "4.1"),
-    (28, "4.2"),
-    (30, "4.3"),
-)
-_NEWEST_LEVEL: Final = 30
 
 
 @click.command()
@@ -90,14 +73,8 @@ def _version(cluster: Cluster, node_id: int) -> dict[str, Any]:
     # A second ApiVersions needs a client's name as the first one does.
     request = ApiVersionsRequest(client_software_name="odradek", client_software_version="cli")
     features = {one.name: one.max_version for one in connection.call(API_VERSIONS, request).supported_features}
-    return {"kafka_version": _release(features.get(_METADATA_VERSION))}
-
-
-def _release(level: int | None) -> str | None:
-    if level is None:
-        return None
-    number = bisect_right(_RELEASES, (level, "~"))
-    return f"{_RELEASES[number - 1][1]}{'+' if level > _NEWEST_LEVEL else ''}" if number else None
+    level = features.get(METADATA_VERSION)
+    return {"kafka_version": None if level is None else newest_release(level)}
 
 
 def _disks(cluster: Cluster, node_id: int) -> dict[str, Any]:

@@ -1,8 +1,9 @@
 """A group as any broker describes it: its state, its members with their assignments, and its offsets.
 
 DescribeGroups describes classic groups. The assignments of their members are bytes in the clients' own consumer protocol.
-ConsumerGroupDescribe describes groups of the newer protocol (KIP-848), ShareGroupDescribe share groups (KIP-932), if the broker
-serves them. Share groups have start offsets instead of committed ones.
+ConsumerGroupDescribe describes groups of the newer protocol (KIP-848), ShareGroupDescribe share groups (KIP-932), and
+StreamsGroupDescribe streams groups (KIP-1071), if the broker serves them. Share groups have start offsets instead of committed
+ones.
 """
 
 from dataclasses import dataclass, field
@@ -13,9 +14,11 @@ from odradek.client.admin_apis import (
     DESCRIBE_GROUPS,
     DESCRIBE_SHARE_GROUP_OFFSETS,
     SHARE_GROUP_DESCRIBE,
+    STREAMS_GROUP_DESCRIBE,
 )
 from odradek.client.apis import LATEST_TIMESTAMP, OFFSET_FETCH
 from odradek.client.known_cluster import Node, Partition
+from odradek.client.streams_groups import input_partitions, input_topics
 from odradek.protocol.coordinator_records.consumer_protocol import assigned_partitions, subscribed_topics
 from odradek.protocol.errors import ErrorCode, MalformedMessage
 from odradek.protocol.message_types.consumer_group_describe import ConsumerGroupDescribeRequest
@@ -29,9 +32,12 @@ from odradek.protocol.message_types.describe_share_group_offsets import (
 from odradek.protocol.message_types.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from odradek.protocol.message_types.share_group_describe import Member as ShareMember
 from odradek.protocol.message_types.share_group_describe import ShareGroupDescribeRequest
+from odradek.protocol.message_types.streams_group_describe import DescribedGroup as DescribedStreamsGroup
+from odradek.protocol.message_types.streams_group_describe import StreamsGroupDescribeRequest
 
 _CONSUMER = "consumer"
 SHARE = "share"
+STREAMS = "streams"
 _DEAD = "Dead"
 
 
@@ -49,9 +55,10 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class DescribedGroup:
-    """A group. ``group_type`` is ``classic``, ``consumer`` or ``share``; ``protocol`` is the assignor that its members agreed on.
+    """A group. ``group_type`` is ``classic``, ``consumer``, ``share`` or ``streams``; ``protocol`` is its members' assignor.
 
-    A share group's ``offsets`` are its start offsets; only such a group has ``lags``.
+    A share group's ``offsets`` are its start offsets; only such a group has ``lags``. Only a streams group has ``streams``, the
+    answer with its topology and tasks. The assignments of its members are the partitions that their active tasks read.
     """
 
     group: str
@@ -63,6 +70,7 @@ class DescribedGroup:
     members: list[Member]
     offsets: dict[Partition, int] = field(default_factory=dict)
     lags: dict[Partition, int] = field(default_factory=dict)
+    streams: DescribedStreamsGroup | None = None
 
 
 def describe_group(cluster: Cluster, group: str) -> DescribedGroup:
@@ -84,6 +92,8 @@ def _describe(cluster: Cluster, group: str) -> DescribedGroup:
             found = _describe_consumer_group(connection, group, node)
         if found is None and connection.serves(SHARE_GROUP_DESCRIBE):
             found = _describe_share_group(connection, group, node)
+        if found is None and connection.serves(STREAMS_GROUP_DESCRIBE):
+            found = _describe_streams_group(cluster, connection, group, node)
         if found is None:
             raise Refused(group, ErrorCode.GROUP_ID_NOT_FOUND)
         return found
@@ -161,6 +171,26 @@ def _describe_share_group(connection: Connection, group: str, node: Node) -> Des
     offsets = {(name, each.partition_index): each.start_offset for name, each in read if each.start_offset >= 0}
     lags = {(name, each.partition_index): each.lag for name, each in read if each.lag >= 0}
     return DescribedGroup(group, described.group_state, SHARE, SHARE, described.assignor_name, node, members, offsets, lags)
+
+
+def _describe_streams_group(cluster: Cluster, connection: Connection, group: str, node: Node) -> DescribedGroup | None:
+    """Return the streams group; None if there is none of this name, or if streams groups are off."""
+    described = connection.call(STREAMS_GROUP_DESCRIBE, StreamsGroupDescribeRequest(group_ids=[group])).groups[0]
+    if described.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.UNSUPPORTED_VERSION):
+        return None
+    check(group, described.error_code, described.error_message)
+    subtopologies = (described.topology.subtopologies if described.topology is not None else None) or ()
+    topics = sorted({topic for each in subtopologies for topic in input_topics(each)})
+    existing = {(str(topic.name), int(each.partition_index)) for topic in cluster.metadata(topics) for each in topic.partitions}
+    members = []
+    for member in described.members:
+        read = [each for each in input_partitions(member.assignment, subtopologies) if each in existing]
+        host = member.client_host
+        members.append(Member(member.member_id, member.instance_id, member.client_id, host, read, topics))
+    offsets = fetch_offsets(connection, group)
+    return DescribedGroup(
+        group, described.group_state, STREAMS, STREAMS, described.assignor_name or "", node, members, offsets, streams=described
+    )
 
 
 def fetch_offsets(connection: Connection, group: str) -> dict[Partition, int]:

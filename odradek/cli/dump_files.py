@@ -14,6 +14,7 @@ import json
 from collections.abc import Callable, Iterator
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
+from struct import Struct
 from typing import Any, Final
 
 from odradek.cli.dump_records import RecordDecoder
@@ -123,14 +124,22 @@ def _batch(position: int, header: BatchHeader) -> Entry:
 
 def _offset_index(path: Path) -> Iterator[Entry]:
     base_offset = int(path.stem)
-    for delta, position in OffsetIndex.entry.iter_unpack(_whole_entries(path, OffsetIndex.entry.size)):
+    for delta, position in _sparse_entries(path, OffsetIndex.entry):
         yield {"kind": "entry", "offset": base_offset + delta, "position": position}
 
 
 def _time_index(path: Path) -> Iterator[Entry]:
     base_offset = int(path.stem)
-    for timestamp, delta in TimeIndex.entry.iter_unpack(_whole_entries(path, TimeIndex.entry.size)):
+    for timestamp, delta in _sparse_entries(path, TimeIndex.entry):
         yield {"kind": "entry", "timestamp": timestamp, "offset": base_offset + delta}
+
+
+def _sparse_entries(path: Path, entry: Struct) -> Iterator[tuple[int, int]]:
+    """Yield the fields of the entries of an index, up to the zeros with which Kafka preallocates an active one."""
+    for number, fields in enumerate(entry.iter_unpack(_whole_entries(path, entry.size))):
+        if number and not any(fields):
+            return
+        yield fields
 
 
 def _transaction_index(path: Path) -> Iterator[Entry]:

@@ -4,7 +4,8 @@ The group's records in ``__consumer_offsets`` are read in log order. For each ta
 since the one before, the partitions that move, and why they move (``explanations``). It also shows how long the old owner
 kept each of them.
 
-For a share group it shows the partitions that each member got or lost (``explain_share_group``).
+For a share group it shows the partitions that each member got or lost (``explain_share_group``), for a streams group the tasks
+that moved (``explain_streams_group``).
 
 The log does not say whether a missing member left or was silent for too long, so the explanation only says that it is gone. A
 compacted log lacks the state before its first target assignment.
@@ -21,6 +22,7 @@ import click
 from odradek.cli.cluster import Cluster, Refused, patiently
 from odradek.cli.described_group import DescribedGroup, describe_group
 from odradek.cli.explain_share_group import ShareChange, ShareExplanation, ShareGroupStory
+from odradek.cli.explain_streams_group import ExplainedTaskMove, StreamsExplanation, StreamsGroupStory
 from odradek.cli.internal_topic import read_partition
 from odradek.cli.options import asks_a_broker, show_json
 from odradek.coordinator.group.assignor.spec import GroupSpec, MemberSubscription
@@ -28,7 +30,13 @@ from odradek.coordinator.group.consumer.explanations import Move, moves
 from odradek.coordinator.group.consumer.member import LEAVE_STATIC_EPOCH
 from odradek.coordinator.group.modern_group import INITIAL_EPOCH
 from odradek.coordinator.runtime.hashing import partition_for
-from odradek.protocol.coordinator_records import ConsumerGroupKey, ShareGroupKey, decode_group_key, decode_value
+from odradek.protocol.coordinator_records import (
+    ConsumerGroupKey,
+    ShareGroupKey,
+    StreamsGroupKey,
+    decode_group_key,
+    decode_value,
+)
 from odradek.protocol.coordinator_records.consumer_groups import (
     ConsumerGroupCurrentMemberAssignmentKey,
     ConsumerGroupCurrentMemberAssignmentValue,
@@ -49,7 +57,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
 
-    from odradek.protocol.coordinator_records import ConsumerGroupValue, ShareGroupValue
+    from odradek.protocol.coordinator_records import ConsumerGroupValue, ShareGroupValue, StreamsGroupValue
     from odradek.protocol.message_types.metadata import MetadataResponseTopic
 
 Partition = tuple["UUID", int]
@@ -250,7 +258,7 @@ _OFFSETS_TOPIC = "__consumer_offsets"
     "--last", type=click.IntRange(1), default=10, show_default=True, help="Number of target assignments to show, the newest ones."
 )
 def explain(group: str, bootstrap: list[tuple[str, int]], as_json: bool, last: int) -> int:
-    """Explain why the members of a consumer or share group have their partitions: what changed, what moved, and why.
+    """Explain why the members of a group have their partitions or tasks: what changed, what moved, and why.
 
     It reads the group's records on __consumer_offsets, of odradek or of Apache Kafka. Records removed by compaction are
     missing. In classic groups the members decide, and their records do not say why.
@@ -282,7 +290,7 @@ def _unexplained(group: DescribedGroup) -> str:
     return f"{group.group} is a classic group: its members assign the partitions themselves, and no record says why"
 
 
-def _read(cluster: Cluster, topics: list[MetadataResponseTopic], group: str) -> GroupStory | ShareGroupStory:
+def _read(cluster: Cluster, topics: list[MetadataResponseTopic], group: str) -> GroupStory | ShareGroupStory | StreamsGroupStory:
     """Return the group's story, whichever kind it is. Raises Refused, MalformedMessage."""
     count = next((len(topic.partitions) for topic in topics if topic.name == _OFFSETS_TOPIC), 0)
     if not count:
@@ -290,16 +298,19 @@ def _read(cluster: Cluster, topics: list[MetadataResponseTopic], group: str) -> 
     ids = {str(topic.name): topic.topic_id for topic in topics if topic.topic_id is not None}
     story = GroupStory(ids)
     share_story = ShareGroupStory({topic_id: name for name, topic_id in ids.items()})
+    streams_story = StreamsGroupStory()
     for record in read_partition(cluster, (_OFFSETS_TOPIC, partition_for(group, count))):
         key = decode_group_key(record.key or b"")
         if isinstance(key, ConsumerGroupKey) and key.group == group:
             story.take(key, cast("ConsumerGroupValue | None", decode_value(key, record.value)), record.timestamp)
         elif isinstance(key, ShareGroupKey) and key.group == group:
             share_story.take(key, cast("ShareGroupValue | None", decode_value(key, record.value)), record.timestamp)
-    return share_story if share_story.is_there else story
+        elif isinstance(key, StreamsGroupKey) and key.group == group:
+            streams_story.take(key, cast("StreamsGroupValue | None", decode_value(key, record.value)), record.timestamp)
+    return next((each for each in (share_story, streams_story) if each.is_there), story)
 
 
-def _as_document(explanation: Explanation | ShareExplanation, names: dict[UUID, str]) -> dict[str, Any]:
+def _as_document(explanation: Explanation | ShareExplanation | StreamsExplanation, names: dict[UUID, str]) -> dict[str, Any]:
     moves = explanation.moves
     return {
         "epoch": explanation.epoch,
@@ -309,7 +320,16 @@ def _as_document(explanation: Explanation | ShareExplanation, names: dict[UUID, 
     }
 
 
-def _move(each: ExplainedMove | ShareChange, names: dict[UUID, str]) -> dict[str, Any]:
+def _move(each: ExplainedMove | ShareChange | ExplainedTaskMove, names: dict[UUID, str]) -> dict[str, Any]:
+    if isinstance(each, ExplainedTaskMove):
+        return {
+            "task": str(each.move.task),
+            "role": "active" if each.move.is_active else "standby",
+            "from": each.move.source,
+            "to": each.move.target,
+            "reason": each.move.reason.value,
+            "kept_ms": each.kept_ms,
+        }
     if isinstance(each, ShareChange):
         topic_id, index = each.partition
         return {
@@ -340,6 +360,6 @@ def _as_text(document: dict[str, Any]) -> str:
         lines.append("  nothing moves")
     for move in document["moves"] or ():
         kept = "" if move["kept_ms"] is None else f", given up after {move['kept_ms']} ms"
-        where = f"{move['topic']}-{move['partition']} from {move['from'] or 'nobody'} to {move['to'] or 'nobody'}"
-        lines.append(f"  {where}: {move['reason']}{kept}")
+        what = f"{move['role']} task {move['task']}" if "task" in move else f"{move['topic']}-{move['partition']}"
+        lines.append(f"  {what} from {move['from'] or 'nobody'} to {move['to'] or 'nobody'}: {move['reason']}{kept}")
     return "\n".join(lines)

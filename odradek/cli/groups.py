@@ -28,6 +28,7 @@ from odradek.cli.options import (
     timestamp_ms_of,
 )
 from odradek.cli.share_group_records import records
+from odradek.cli.streams_tables import SUBTOPOLOGY, TASK, tasks_and_topology
 from odradek.client.admin_apis import DELETE_GROUPS
 from odradek.client.apis import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from odradek.client.known_cluster import Partition
@@ -44,7 +45,7 @@ _MEMBER = ("consumer_id", "instance_id", "host", "client_id", "partitions", "ass
 @click.group(invoke_without_command=True)
 @click.pass_context
 def groups(context: click.Context) -> None:
-    """Manage consumer groups and share groups of any Kafka broker."""
+    """Manage consumer groups, share groups and streams groups of any Kafka broker."""
     help_where_nothing_is_asked(context)
 
 
@@ -55,7 +56,7 @@ groups.add_command(records)
 @groups.command("list")
 @asks_a_broker
 @click.option("--state", "states", multiple=True, help="Only groups in this state (Stable, Empty, ...); repeatable.")
-@click.option("--type", "types", multiple=True, help="Only groups of this type (classic, consumer, share); repeatable.")
+@click.option("--type", "types", multiple=True, help="Only groups of this type (classic, consumer, share, streams); repeatable.")
 def list_groups(bootstrap: Servers, as_json: bool, states: tuple[str, ...], types: tuple[str, ...]) -> int:
     """List every group, from every broker."""
     wanted = {state.lower() for state in states}
@@ -76,7 +77,8 @@ def list_groups(bootstrap: Servers, as_json: bool, states: tuple[str, ...], type
 def describe(names: tuple[str, ...], bootstrap: Servers, as_json: bool) -> int:
     """Describe members with their assignments, and each partition with its committed offset, log end offset and lag.
 
-    A share group's partitions have a start offset, a lag, and any number of consumers.
+    A share group's partitions have a start offset, a lag, and any number of consumers. A streams group has its topology and its
+    tasks, too.
     """
     documents: list[dict[str, Any]] = []
     failures: list[Refused | Unreachable] = []
@@ -88,7 +90,8 @@ def describe(names: tuple[str, ...], bootstrap: Servers, as_json: bool) -> int:
                 failures.append(with_similar_groups(cluster, name, failure))
                 continue
             rows = _share_partitions(group) if group.group_type == SHARE else _partitions(cluster, group)
-            documents.append(_as_document(group, rows))
+            more = {} if group.streams is None else tasks_and_topology(group.streams)
+            documents.append({**_as_document(group, rows), **more})
     if as_json:
         show_json(documents)
     else:
@@ -186,7 +189,7 @@ def _by_topic(assignment: Iterable[Partition] | None) -> dict[str, list[int]] | 
 
 
 def _as_text(document: dict[str, Any]) -> str:
-    """Return one table each of the group, its partitions and its members; an empty table is left out."""
+    """Return one table each of the group, its topology, tasks, partitions and members; an empty table is left out."""
     members = [
         {
             **member,
@@ -196,6 +199,10 @@ def _as_text(document: dict[str, Any]) -> str:
         for member in document["members"]
     ]
     tables = [render(_GROUP, [{**document, "members": len(members)}])]
+    if document.get("subtopologies"):
+        tables.append(render(SUBTOPOLOGY, document["subtopologies"]))
+    if document.get("tasks"):
+        tables.append(render(TASK, document["tasks"]))
     if document["partitions"]:
         columns = _SHARE_PARTITION if document["type"] == SHARE else _PARTITION
         tables.append(render(columns, document["partitions"]))

@@ -98,7 +98,7 @@ def grow_out(
         raise _CannotGrow(f"{out} exists: name another file with --out") from None
     except (InvalidConfig, OSError) as error:
         raise _CannotGrow(str(error)) from None
-    click.echo(f"wrote {out}: start Apache Kafka 4.3 with kafka-server-start.sh {out}")
+    click.echo(f"wrote {out}: start Apache Kafka 4.4 with kafka-server-start.sh {out}")
     return 0
 
 

@@ -22,6 +22,7 @@ _ELSEWHERE = {
     "configs": "odradek.cli.configs",
     "consume": "odradek.cli.consume",
     "dump": "odradek.cli.dump",
+    "features": "odradek.cli.features",
     "format": "odradek.cli.format",
     "groups": "odradek.cli.groups",
     "grow-out": "odradek.cli.grow_out",

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from odradek.protocol.message_types import expire_delegation_token as expire_token
     from odradek.protocol.message_types import renew_delegation_token as renew_token
     from odradek.protocol.message_types import share_group_describe as share_types
+    from odradek.protocol.message_types import streams_group_describe as streams_types
+    from odradek.protocol.message_types import streams_group_heartbeat as streams_heartbeat_types
     from odradek.protocol.message_types.api_versions import ApiVersionsRequest, ApiVersionsResponse
     from odradek.protocol.message_types.create_acls import CreateAclsRequest, CreateAclsResponse
     from odradek.protocol.message_types.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
@@ -48,6 +50,7 @@ if TYPE_CHECKING:
     from odradek.protocol.message_types.list_groups import ListGroupsRequest, ListGroupsResponse
     from odradek.protocol.message_types.list_transactions import ListTransactionsRequest, ListTransactionsResponse
     from odradek.protocol.message_types.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+    from odradek.protocol.message_types.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
     from odradek.protocol.message_types.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 
 ALTER_CLIENT_QUOTAS: Final[Api[alter_quotas.AlterClientQuotasRequest, alter_quotas.AlterClientQuotasResponse]] = Api(
@@ -124,4 +127,12 @@ RENEW_DELEGATION_TOKEN: Final[Api[renew_token.RenewDelegationTokenRequest, renew
 SHARE_GROUP_DESCRIBE: Final[Api[share_types.ShareGroupDescribeRequest, share_types.ShareGroupDescribeResponse]] = Api(
     ApiKey.SHARE_GROUP_DESCRIBE
 )
+STREAMS_GROUP_DESCRIBE: Final[Api[streams_types.StreamsGroupDescribeRequest, streams_types.StreamsGroupDescribeResponse]] = Api(
+    ApiKey.STREAMS_GROUP_DESCRIBE
+)
+STREAMS_GROUP_HEARTBEAT: Final[
+    Api[streams_heartbeat_types.StreamsGroupHeartbeatRequest, streams_heartbeat_types.StreamsGroupHeartbeatResponse]
+] = Api(ApiKey.STREAMS_GROUP_HEARTBEAT)
+# Version 0 cannot only validate.
+UPDATE_FEATURES: Final[Api[UpdateFeaturesRequest, UpdateFeaturesResponse]] = Api(ApiKey.UPDATE_FEATURES, 1)
 WRITE_TXN_MARKERS: Final[Api[WriteTxnMarkersRequest, WriteTxnMarkersResponse]] = Api(ApiKey.WRITE_TXN_MARKERS, 1)

@@ -170,7 +170,7 @@ class ProducerStates:
             duplicate = _duplicate(producer, header)
             if duplicate is not None:
                 return duplicate
-        if not is_verified and self.needs_verification(header):
+        if not is_verified and self.needs_verification(header.producer_id, header.producer_epoch):
             raise KafkaError(ErrorCode.INVALID_TXN_STATE, "the record batch is not part of an ongoing transaction")
         asked = self._verifications.get(header.producer_id)
         if asked is not None and (
@@ -180,32 +180,35 @@ class ProducerStates:
             raise _ahead(header, 0 if asked.starts_at_0 else asked.lowest_sequence)
         return self.check(header)
 
-    def needs_verification(self, header: BatchHeader) -> bool:
+    def needs_verification(self, producer_id: int, producer_epoch: int) -> bool:
         """Return whether a transactional batch would begin a transaction here. KafkaError: INVALID_PRODUCER_EPOCH."""
-        producer = self.by_id.get(header.producer_id)
+        producer = self.by_id.get(producer_id)
         if producer is None:
             return True
-        if header.producer_epoch < producer.epoch:
-            raise _superseded(header.producer_id, header.producer_epoch, producer)
-        return producer.transaction_start < 0 or producer.epoch != header.producer_epoch
+        if producer_epoch < producer.epoch:
+            raise _superseded(producer_id, producer_epoch, producer)
+        return producer.transaction_start < 0 or producer.epoch != producer_epoch
 
-    def begin_verification(self, header: BatchHeader, starts_at_0: bool, now_ms: int) -> Verification:
+    def begin_verification(
+        self, producer_id: int, producer_epoch: int, sequence: int, starts_at_0: bool, now_ms: int
+    ) -> Verification:
         """Note that the coordinator is asked. ``starts_at_0``: the client begins each transaction with a new epoch.
 
-        A batch that is resent after later ones is also verified, but holds up no other batch.
+        ``sequence`` is the batch's first sequence number, or NO_SEQUENCE for a batch that the broker writes. A batch that is
+        resent after later ones is also verified, but holds up no other batch.
         """
-        producer = self.by_id.get(header.producer_id)
-        if producer is not None and producer.epoch == header.producer_epoch and _is_behind(header, producer):
-            return Verification(header.producer_epoch, header.base_sequence, starts_at_0, now_ms)
-        found = self._verifications.get(header.producer_id)
+        producer = self.by_id.get(producer_id)
+        if producer is not None and producer.epoch == producer_epoch and _is_behind(sequence, producer):
+            return Verification(producer_epoch, sequence, starts_at_0, now_ms)
+        found = self._verifications.get(producer_id)
         if found is None:
-            found = Verification(header.producer_epoch, header.base_sequence, starts_at_0, now_ms)
-            self._verifications[header.producer_id] = found
-        elif header.producer_epoch > found.epoch:
-            found.epoch = header.producer_epoch
-            found.lowest_sequence = header.base_sequence
-        elif header.producer_epoch == found.epoch:
-            found.lowest_sequence = min(found.lowest_sequence, header.base_sequence)
+            found = Verification(producer_epoch, sequence, starts_at_0, now_ms)
+            self._verifications[producer_id] = found
+        elif producer_epoch > found.epoch:
+            found.epoch = producer_epoch
+            found.lowest_sequence = sequence
+        elif producer_epoch == found.epoch:
+            found.lowest_sequence = min(found.lowest_sequence, sequence)
         return found
 
     def is_verifying(self, producer_id: int, verification: Verification) -> bool:
@@ -376,9 +379,9 @@ def _duplicate(producer: Producer, header: BatchHeader) -> AppendedBatch | None:
     return None
 
 
-def _is_behind(header: BatchHeader, producer: Producer) -> bool:
+def _is_behind(sequence: int, producer: Producer) -> bool:
     """Return whether the producer has appended batches with that sequence number or later ones."""
-    return producer.last_sequence >= 0 and (producer.last_sequence - header.base_sequence) & _SEQUENCE_MASK <= _SEQUENCE_MASK >> 1
+    return producer.last_sequence >= 0 and (producer.last_sequence - sequence) & _SEQUENCE_MASK <= _SEQUENCE_MASK >> 1
 
 
 def _ensure_transactional(header: BatchHeader) -> None:
