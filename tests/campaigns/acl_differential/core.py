@@ -29,6 +29,7 @@ SOURCE = Path(__file__).with_name("Authorizers.java")
 QUESTIONS = 40
 _PRINCIPALS = ("User:a", "User:b", "User:c", "Group:a")
 _HOSTS = ("127.0.0.1", "10.0.0.1", "0:0:0:0:0:0:0:1")
+_RANGES = ("127.0.0.0/8", "10.0.0.0/31", "::/127", "0.0.0.0/0")
 _TYPES = tuple(each for each in AclResourceType if each > AclResourceType.ANY)
 _OPERATIONS = tuple(each for each in AclOperation if each > AclOperation.ALL)
 _NAMES = ("a", "ab", "abc", "abd", "b", "ba", "hard", "hardcode", "-", "Z")
@@ -82,7 +83,7 @@ def _binding(random: Random, types: list[AclResourceType], operations: list[AclO
         WILDCARD if is_wildcard else random.choice(_NAMES),
         PatternType.PREFIXED if random.random() < 0.4 else PatternType.LITERAL,
         random.choice((*_PRINCIPALS, ANYONE)),
-        random.choice((*_HOSTS, WILDCARD, WILDCARD, WILDCARD)),
+        random.choice((*_HOSTS, random.choice(_RANGES), WILDCARD, WILDCARD, WILDCARD, WILDCARD)),
         random.choice((*operations, AclOperation.ALL)),
         AclPermission.DENY if random.random() < denies else AclPermission.ALLOW,
     )

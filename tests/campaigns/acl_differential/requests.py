@@ -40,6 +40,7 @@ from tests.campaigns.acl_differential.makers import (
     shared,
     some,
     strings,
+    txn_offset_commit,
 )
 
 
@@ -75,7 +76,7 @@ def _acl(random: Random, denies: float) -> AclCreation:
         random.choice(names),
         int(PatternType.PREFIXED if is_prefix else PatternType.LITERAL),
         random.choice(("User:alice", "User:alice", "User:bob", "User:*")),
-        random.choice(("*", "*", "127.0.0.1", "10.0.0.1")),
+        random.choice(("*", "*", "127.0.0.1", "10.0.0.1", "127.0.0.0/8", "10.0.0.0/8")),
         int(random.choice([each for each in AclOperation if each > AclOperation.ANY])),
         int(AclPermission.DENY if random.random() < denies else AclPermission.ALLOW),
     )
@@ -152,18 +153,7 @@ _MAKERS: Final[dict[ApiKey, tuple[int, int, Callable[[ApiKey, int, Random], Make
     K.WRITE_SHARE_GROUP_STATE: (0, 1, _SHARE_STATE),
     K.DELETE_SHARE_GROUP_STATE: (0, 0, _SHARE_STATE),
     K.READ_SHARE_GROUP_STATE_SUMMARY: (0, 1, _SHARE_STATE),
-    K.TXN_OFFSET_COMMIT: (
-        0,
-        4,
-        by_names(
-            "topics",
-            "name",
-            transactional_id=_ID,
-            group_id=_GROUP,
-            **BOGUS,
-            partitions=[{"committed_offset": 1, "committed_metadata": ""}],
-        ),
-    ),
+    K.TXN_OFFSET_COMMIT: (0, 6, txn_offset_commit),
     K.DESCRIBE_ACLS: (1, 3, plain(**_ANY_ACL)),
     K.CREATE_ACLS: (1, 3, plain(creations=[AclCreation(2, "", 3, "User:a", "*", 3, 3)])),
     K.DELETE_ACLS: (1, 3, plain(filters=[{"principal_filter": "User:none", **_ANY_ACL}])),
@@ -173,7 +163,7 @@ _MAKERS: Final[dict[ApiKey, tuple[int, int, Callable[[ApiKey, int, Random], Make
     K.ALTER_REPLICA_LOG_DIRS: (1, 2, plain(dirs=[{"path": "/none", "topics": [{"name": "ta", "partitions": [0]}]}])),
     K.DESCRIBE_LOG_DIRS: (1, 4, plain(topics=[])),
     K.CREATE_PARTITIONS: (0, 3, by_names("topics", "name", count=3, assignments=None, timeout_ms=10000, validate_only=True)),
-    K.DELETE_GROUPS: (0, 2, strings("groups_names", GROUPS)),
+    K.DELETE_GROUPS: (0, 3, strings("groups_names", GROUPS)),
     K.ELECT_LEADERS: (0, 2, plain(topic_partitions=[{"topic": "ta", "partitions": [0]}])),
     K.OFFSET_DELETE: (0, 0, by_names("topics", "name", group_id=_GROUP, partitions=[{}])),
     K.ALTER_PARTITION_REASSIGNMENTS: (0, 1, plain(topics=[{"name": "ta", "partitions": [{}]}])),
@@ -201,6 +191,7 @@ _MAKERS: Final[dict[ApiKey, tuple[int, int, Callable[[ApiKey, int, Random], Make
     K.DESCRIBE_CLUSTER: (0, 1, plain(include_cluster_authorized_operations=True)),
     K.DESCRIBE_PRODUCERS: (0, 0, by_names("topics", "name", partition_indexes=[0])),
     K.UNREGISTER_BROKER: (0, 0, plain(broker_id=77)),
+    K.UNREGISTER_CONTROLLER: (0, 0, plain(controller_id=77)),
     K.ADD_RAFT_VOTER: (0, 1, plain(voter_id=77)),
     K.REMOVE_RAFT_VOTER: (0, 0, plain(voter_id=77)),
     K.DESCRIBE_TRANSACTIONS: (0, 0, strings("transactional_ids", (*TRANSACTIONAL_IDS, "none"))),
@@ -223,6 +214,9 @@ _MAKERS: Final[dict[ApiKey, tuple[int, int, Callable[[ApiKey, int, Random], Make
     K.SHARE_FETCH: (1, 2, shared),
     K.SHARE_ACKNOWLEDGE: (1, 2, shared),
     K.SHARE_GROUP_DESCRIBE: (1, 1, strings("group_ids", (*GROUPS, "none"))),
+    K.STREAMS_GROUP_HEARTBEAT: (0, 1, of_one(group_id=_GROUP, member_id="m", member_epoch=5)),
+    K.STREAMS_GROUP_DESCRIBE: (0, 1, strings("group_ids", (*GROUPS, "none"))),
+    K.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: (0, 0, of_one(group_id=_GROUP, member_id="m")),
     K.DESCRIBE_SHARE_GROUP_OFFSETS: (
         0,
         1,

@@ -34,7 +34,7 @@ class Question(NamedTuple):
 
 
 def kafkas_answers(questions: Iterable[Question], scratch: Path) -> list[Plain | str]:
-    """What Kafka assigns; the text of the exception where it does not."""
+    """Return Kafka's assignment, or the text of its exception."""
     return [_assignment(line) for line in answered_lines(SOURCE, map(_line, questions), scratch)]
 
 

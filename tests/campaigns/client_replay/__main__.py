@@ -9,12 +9,11 @@ from pathlib import Path
 from benchmarks.cluster.clusters import KafkaCluster, OdradekCluster
 from odradek.testing import Broker, Replay, Timeline, replay
 from odradek.testing.timeline.replay import Difference as ReplayDifference
-from tests.campaigns.client_replay.clusters import WITHOUT_SHARE_GROUPS, replay_to
+from tests.campaigns.client_replay.clusters import replay_to
 from tests.campaigns.client_replay.faulty import FAULTS, Fault, answers
 from tests.campaigns.client_replay.sessions import SESSIONS, record
 from tests.campaigns.kafka_tools.kafka_broker import KafkaRuns
 from tests.campaigns.wire_differential.compare import Difference, named, unnamed
-from tests.campaigns.wire_differential.driver import Driver
 from tests.campaigns.wire_differential.settings import SETTINGS
 
 
@@ -73,7 +72,6 @@ def against_kafka(timeline: Timeline) -> Replay:
         tempfile.TemporaryDirectory(prefix="odradek-replay-") as scratch,
         KafkaRuns(Path(scratch) / "kafka").serving("run", SETTINGS) as run,
     ):
-        Driver(run.address, 0.1).run(WITHOUT_SHARE_GROUPS)
         return replay(timeline, run.address)
 
 

@@ -25,7 +25,6 @@ from odradek.testing import replay as replay_timeline
 from odradek.testing.timeline.events import Exchange
 from tests.campaigns.client_replay.faulty import Fault
 from tests.campaigns.planted import SpoiltAnswers
-from tests.campaigns.wire_differential.cases.setup import always_there
 from tests.campaigns.wire_differential.clusters import (
     INTERNAL_TOPICS,
     LED_BY_FIRST,
@@ -35,21 +34,16 @@ from tests.campaigns.wire_differential.clusters import (
     serving,
 )
 from tests.campaigns.wire_differential.driver import Driver
-from tests.campaigns.wire_differential.script import Script
 from tests.raw_client import decode_response, encode_request
 
 _PAUSE_S = 0.02
-# Kafka refuses share and streams groups then, as odradek does. A coordinator that still loads is asked again by the replay.
-WITHOUT_SHARE_GROUPS = Script("features", always_there()[:1])
 
 
 def replay_to(make: type[KafkaCluster | OdradekCluster], timeline: Timeline, *faults: Fault) -> Replay:
     """Replay to a cluster of its own, with faults in its answers if there are any."""
     with serving(make) as addresses:
-        driver = Driver(addresses, SPREADS_S)
         # The session has no share groups, so its one broker has not made their topic.
-        driver.run(internal_topics(SHARE_GROUP_STATE_TOPIC))
-        driver.run(WITHOUT_SHARE_GROUPS)
+        Driver(addresses, SPREADS_S).run(internal_topics(SHARE_GROUP_STATE_TOPIC))
         with routed(addresses, *(each.spoilt for each in faults)) as address:
             return replay_timeline(placed(timeline), address)
 

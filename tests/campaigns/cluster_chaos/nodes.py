@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-from benchmarks.peers import free_ports
+from benchmarks.ports import free_ports
 from tests.campaigns.cluster_chaos.network import CLIENTS, CONTROLLER, Flow, Network, Party, both_ways
 from tests.campaigns.cluster_chaos.watched_broker import TASKS
 from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers

@@ -6,7 +6,8 @@ import subprocess
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.peers import free_ports, spawn, tail
+from benchmarks.peers import spawn, tail
+from benchmarks.ports import free_ports
 from tests.broker_process import BrokerProcess, command_environment
 from tests.campaigns.growing_out import processes
 from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S, accepts, end_process, until

@@ -12,7 +12,7 @@ numbers and open transactions go on at the other broker (``kept``).
 
 from pathlib import Path
 
-from benchmarks.peers import free_ports
+from benchmarks.ports import free_ports
 from tests.campaigns.cluster_chaos.clients import Violation
 from tests.campaigns.growing_out.inventory import Inventory, differences, settled, take_inventory
 from tests.campaigns.growing_out.kept import Kept

@@ -15,7 +15,7 @@ from tests.campaigns.growing_out.inventory import KEPT, Inventory
 from tests.campaigns.kafka_tools.kafka_broker import until
 from tests.raw_client import RawClient
 
-FEATURES = {"group.version": 1, "share.version": 1, "streams.version": 1, "eligible.leader.replicas.version": 1}
+FEATURES = {"group.version": 1, "share.version": 2, "streams.version": 1, "eligible.leader.replicas.version": 1}
 # Kafka needs them for ACLs; whoever asks has every right.
 KAFKA_SETTINGS = {
     "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import uuid4
 
-from benchmarks.peers import free_ports
+from benchmarks.ports import free_ports
 from odradek.protocol.texts import new_uuid_text
 from tests.campaigns.growing_out.inventory import Inventory, differences, settled, take_inventory
 from tests.campaigns.growing_out.kept import Kept

@@ -14,7 +14,7 @@ from typing import Final
 
 from confluent_kafka import Producer
 
-from tests.broker.network.test_listeners_on_the_wire import free_ports
+from benchmarks.ports import free_ports
 from tests.campaigns.image_steps.image import Image, build, make_base, with_ports
 from tests.project.containers import SERVICES, words_of
 

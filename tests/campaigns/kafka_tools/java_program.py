@@ -12,14 +12,13 @@ _TIMEOUT_S = 600.0
 _JVM_FLAGS = ("-XX:+UseSerialGC", "-Xshare:auto", "-Xmx256m")
 
 
-def compiled(source: Path, scratch: Path, log_level: str = "error", libraries: Path | None = None) -> list[str]:
+def compiled(source: Path, scratch: Path, log_level: str = "error") -> list[str]:
     """The command that runs the program of a source file, compiled into ``scratch``. Its class has the file's name.
 
-    ``libraries`` has Kafka's jars, if not those that all tests use.
     Raises MissingTool without a JDK, and CalledProcessError.
     """
     javac = needed("javac")
-    classpath = f"{libraries or kafka_jars.libraries()}/*"
+    classpath = f"{kafka_jars.libraries()}/*"
     subprocess.run([javac, "-proc:none", "-cp", classpath, "-d", str(scratch), str(source)], check=True, timeout=_TIMEOUT_S)
     flags = [*_JVM_FLAGS, f"-Dorg.slf4j.simpleLogger.defaultLogLevel={log_level}"]
     return [kafka_jars.java(), *flags, "-cp", f"{scratch}{os.pathsep}{classpath}", source.stem]

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
 
 TIMEOUT_S = 60.0
 SMALLEST_SEGMENT_BYTES = 1024 * 1024
-# Whose features odradek knows: a later Kafka formats directories for itself.
-_RELEASE = "4.3"
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +39,7 @@ class KafkaRuns:
         template = scratch / "template"
         template.mkdir(parents=True)
         self._scratch = scratch
-        self._kafka = Kafka(template, _RELEASE)
+        self._kafka = Kafka(template)
 
     @contextmanager
     def serving(self, name: str, settings: Mapping[str, str], data: Path | None = None) -> Iterator[KafkaRun]:

@@ -7,7 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from uuid import uuid4
 
-from benchmarks.peers import free_ports, spawn, tail
+from benchmarks.peers import spawn, tail
+from benchmarks.ports import free_ports
 from odradek.protocol.texts import new_uuid_text
 from tests.campaigns.kafka_tools import jvm
 from tests.campaigns.kafka_tools.kafka_broker import accepts, end_process, until

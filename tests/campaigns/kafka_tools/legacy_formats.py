@@ -25,7 +25,8 @@ from confluent_kafka import Consumer, TopicPartition
 from confluent_kafka import KafkaError as ClientError
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from benchmarks.peers import free_ports, server_properties
+from benchmarks.peers import server_properties
+from benchmarks.ports import free_ports
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.records import read_records
 from odradek.protocol.texts import new_uuid_text

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Mapping
 from pathlib import Path
 
-from benchmarks.peers import free_ports
+from benchmarks.ports import free_ports
 from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S, end_process, until
 from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
 from tests.campaigns.kafka_tools.odradek_controller import OdradekController

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from uuid import uuid4
 
-from benchmarks.peers import free_ports
+from benchmarks.ports import free_ports
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.texts import new_uuid_text
 from tests.campaigns.kafka_tools.kafka_broker import end_process

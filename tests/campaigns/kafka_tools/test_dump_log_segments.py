@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from odradek.common.acls import kafkas_name
 from odradek.coordinator.transaction.states import TransactionState
 from tests.campaigns.kafka_tools import ledger
 from tests.campaigns.kafka_tools.dump_log_segments import DumpedFile, Record, dump
@@ -86,13 +87,14 @@ def test_the_states_of_each_transactional_id_are_told_in_their_order(transaction
     states = {
         name: [state for state, _ in groupby(value["transactionStatus"] for value in of)] for name, of in transactions.items()
     }
-    assert states == {
+    expected = {
         "committed": [EMPTY, ONGOING, *COMMITTED],
         "aborted": [EMPTY, ONGOING, *ABORTED],
         "newest": [EMPTY, ONGOING, *COMMITTED, ONGOING, *ABORTED],
         "idle": [EMPTY],
         "open": [EMPTY, ONGOING],
     }
+    assert states == {name: [kafkas_name(state) for state in of] for name, of in expected.items()}
 
 
 def test_an_open_transaction_names_its_partitions_and_an_ended_one_none(transactions, consumer_offsets):

@@ -14,7 +14,6 @@ from uuid import UUID
 
 import pytest
 
-from benchmarks import kafka_jars
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.coordinator_records import ShareSnapshotValue, decode_share_state_key, decode_value
 from odradek.protocol.errors import ErrorCode
@@ -117,8 +116,7 @@ def serve(place: OneDirectory, engine: str, asked: list[tuple[ApiKey, int, dict[
         place.end(signal.SIGTERM)
 
 
-def test_the_same_requests_leave_the_same_answers_and_records(tmp_path, monkeypatch):
-    monkeypatch.setenv(kafka_jars.LIBS_VARIABLE, str(kafka_jars.cached("4.4.0")))
+def test_the_same_requests_leave_the_same_answers_and_records(tmp_path):
     places = {}
     for engine in (ODRADEK, KAFKA):
         (tmp_path / engine).mkdir()

@@ -16,7 +16,7 @@ from zipfile import ZipFile
 import pyarrow.parquet as pq
 import pyspark
 
-from benchmarks.peers import free_ports
+from benchmarks.ports import free_ports
 from odradek.pipeline.schema import END_OFFSETS_DIR, STATE_DIR, TABLES_DIR
 from tests.broker_process import REPOSITORY, BrokerProcess
 from tests.campaigns.kafka_tools.kafka_broker import until

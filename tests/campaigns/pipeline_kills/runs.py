@@ -18,8 +18,9 @@ from benchmarks.pipeline.history import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Histo
 from benchmarks.pipeline.lives import Shape
 from benchmarks.pipeline.wire import Wire
 from odradek.pipeline.findings import read_findings
-from odradek.pipeline.schema import TABLES, read_raw
+from odradek.pipeline.schema import read_raw
 from odradek.pipeline.tables import read_table
+from odradek.pipeline.tables.schema import TABLES
 from tests.broker_process import REPOSITORY, command_environment
 
 # The history is old, and must stay unchanged across restarts of the broker.

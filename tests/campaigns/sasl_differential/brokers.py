@@ -8,7 +8,8 @@ from pathlib import Path
 from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
 from benchmarks import processes
-from benchmarks.peers import Kafka, free_ports, spawn, tail
+from benchmarks.peers import Kafka, spawn, tail
+from benchmarks.ports import free_ports
 from tests.broker_process import BrokerProcess
 from tests.campaigns.kafka_tools.kafka_broker import TIMEOUT_S, accepts, until
 

@@ -1,4 +1,4 @@
-"""What odradek says in the dialogues, against what Apache Kafka 4.3.1 said: ``--record``."""
+"""odradek's answers in the dialogues are those of Apache Kafka 4.4.0, as ``--record`` has kept them."""
 
 import json
 

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Self
 
-from benchmarks.peers import free_ports
+from benchmarks.ports import free_ports
 from odradek.protocol.api_keys import ApiKey
 from tests.broker.security.sasl.odd_frames import LINES, MECHANISMS, PASSWORD
 from tests.broker_process import BrokerProcess

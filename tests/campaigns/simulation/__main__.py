@@ -4,14 +4,15 @@ import sys
 
 from tests.campaigns.simulation import runner
 from tests.campaigns.simulation.groups.histories import CLASSIC
-from tests.campaigns.simulation.transactions import histories
+from tests.campaigns.simulation.streams.histories import SIMULATION as STREAMS
+from tests.campaigns.simulation.transactions.histories import SIMULATION as TRANSACTIONS
 
 
 def main(arguments: list[str] | None = None) -> int:
     """1 if a history fails."""
     options = runner.parser_of(__doc__ or "").parse_args(arguments)
     failed = 0
-    for name, simulation in (("groups", CLASSIC), ("transactions", histories.SIMULATION)):
+    for name, simulation in (("classic groups", CLASSIC), ("streams groups", STREAMS), ("transactions", TRANSACTIONS)):
         print(f"{name}:", flush=True)
         outcome = runner.run_all(simulation, options.first, options.seeds, options.jobs)
         if options.counts:

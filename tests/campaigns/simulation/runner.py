@@ -91,6 +91,7 @@ _SHOWN = (
     *("error_code", "member_id", "group_instance_id", "generation_id", "generation_id_or_member_epoch", "leader", "assignment"),
     *("producer_id", "producer_epoch", "committed", "group_id", "topics", "transactions", "results_by_transaction", "responses"),
     *("groups", "results", "groups_names", "markers"),
+    *("member_epoch", "active_tasks", "standby_tasks", "status"),
 )
 
 

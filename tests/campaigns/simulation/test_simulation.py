@@ -16,6 +16,8 @@ from tests.campaigns.simulation.groups import histories as groups
 from tests.campaigns.simulation.groups.mutations import CLASSIC, CONSUMER
 from tests.campaigns.simulation.shares import histories as shares
 from tests.campaigns.simulation.shares.mutations import FAULTS as OF_SHARES
+from tests.campaigns.simulation.streams import histories as streams
+from tests.campaigns.simulation.streams.mutations import FAULTS as OF_STREAMS
 from tests.campaigns.simulation.transactions import histories as transactions
 from tests.campaigns.simulation.transactions.mutations import FAULTS as OF_TRANSACTIONS
 
@@ -34,6 +36,7 @@ class Kind(NamedTuple):
 KINDS = {
     "classic groups": Kind(groups.CLASSIC, CLASSIC, 100, 50, "SYNC_GROUP NONE", 50),
     "consumer groups": Kind(groups.CONSUMER, CONSUMER, 80, 40, "CONSUMER_GROUP_HEARTBEAT NONE", 40),
+    "streams groups": Kind(streams.SIMULATION, OF_STREAMS, 60, 30, "STREAMS_GROUP_HEARTBEAT NONE", 60),
     "transactions": Kind(transactions.SIMULATION, OF_TRANSACTIONS, 50, 25, "told commit", 25),
     "share groups": Kind(shares.SIMULATION, OF_SHARES, 12, 6, "records accepted", 100),
     "clusters": Kind(CLUSTERS, OF_CLUSTERS, 10, 5, "records acknowledged", 20),

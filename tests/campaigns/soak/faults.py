@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from odradek.broker.api import txn_offset_commit
 from odradek.broker.replica.log_cleaner import LogCleaner
 from odradek.coordinator.runtime.hashing import partition_for
-from odradek.protocol.errors import ErrorCode
+from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.storage.log.log import Log
 from odradek.storage.log.log_writer import AppendInfo
 from tests.campaigns.planted import Faults, is_due
@@ -34,12 +34,10 @@ def _unwritten(topics: Collection[str]) -> Callable[..., Any]:
     return faulty
 
 
-def _uncommitted(commit: Any, runtime: Any, request: Any, respond: Any, verdict: ErrorCode) -> None:
+def _uncommitted(commit: Any, *arguments: Any) -> Any:
     """A transaction's offsets are acknowledged; they are not in the log."""
-    if verdict != ErrorCode.NONE or not is_due():
-        commit(runtime, request, respond, verdict)
-    else:
-        respond(None)
+    result = commit(*arguments)
+    return CoordinatorResult([], result.response) if is_due() else result
 
 
 def _uncompacted(cleanable: Any, cleaner: LogCleaner, logs: Iterable[Log]) -> list[Log]:
@@ -49,7 +47,7 @@ def _uncompacted(cleanable: Any, cleaner: LogCleaner, logs: Iterable[Log]) -> li
 
 FAULTS.wrap("ledger-without-append", Log, "append", _unwritten({LEDGER}))
 FAULTS.wrap("orders-without-append", Log, "append", _unwritten({topic for topic, _ in ORDERS}))
-FAULTS.wrap("offsets-without-append", txn_offset_commit, "_commit", _uncommitted)
+FAULTS.wrap("offsets-without-append", txn_offset_commit, "commit_offsets_in_transaction", _uncommitted)
 FAULTS.wrap("offsets-without-compaction", LogCleaner, "_cleanable", _uncompacted)
 # One of how many requests has the fault in the campaign. The next commit of a group's offsets makes up for one that is missing.
 OFTEN = {

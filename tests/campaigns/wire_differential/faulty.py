@@ -59,7 +59,7 @@ FAULTS = {
     "subscription": _valid(
         ApiKey.GET_TELEMETRY_SUBSCRIPTIONS, 0, "subscription_id", _other("subscription_id", lambda number: number ^ 1)
     ),
-    "silent": _valid(ApiKey.DELETE_GROUPS, 2, "connection", _silent),
+    "silent": _valid(ApiKey.DELETE_GROUPS, 3, "connection", _silent),
 }
 
 

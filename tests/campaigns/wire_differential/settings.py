@@ -13,9 +13,11 @@ SETTINGS = {
     # Else the time between two joins would tell what the second is given.
     "group.consumer.assignment.interval.ms": "0",
     "group.share.assignment.interval.ms": "0",
+    "group.streams.assignment.interval.ms": "0",
+    "group.streams.initial.rebalance.delay.ms": "0",
     "group.initial.rebalance.delay.ms": "0",
     # Records have timestamps of 2023, and none goes for its age.
     "log.retention.ms": "-1",
 }
 # What odradek does not have: with it, a join is answered before its assignment is computed.
-OF_KAFKA = {f"group.{kind}.assignor.offload.enable": "false" for kind in ("consumer", "share")}
+OF_KAFKA = {f"group.{kind}.assignor.offload.enable": "false" for kind in ("consumer", "share", "streams")}

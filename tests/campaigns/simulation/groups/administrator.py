@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from tests.campaigns.simulation.groups.plan import GroupPlan
     from tests.campaigns.simulation.groups.world import World
 
-_SHOWN = "groups are shown as they are"
+SHOWN = "groups are shown as they are"
 _DEAD = GroupState.DEAD.value
 
 
@@ -70,7 +70,7 @@ class Administrator:
         # A group whose deletion has been decided is hidden at once.
         is_being_deleted = exists and group is None and self._is_under_way(group_id)
         if not is_being_deleted and exists == (is_absent or described.group_state == _DEAD):
-            raise Violation(_SHOWN, f"{group_id} is {'there' if exists else 'not there'}, and described as {described}")
+            raise Violation(SHOWN, f"{group_id} is {'there' if exists else 'not there'}, and described as {described}")
         if exists and group is not None:
             self._check_described(described, group)
 
@@ -82,14 +82,14 @@ class Administrator:
         shown_members = [(each.member_id, each.group_instance_id, each.client_id) for each in described.members]
         members = [(each.member_id, each.group_instance_id, each.client_id) for each in group.members.values()]
         if shown != there or shown_members != members:
-            raise Violation(_SHOWN, f"{group_id} is {there}, with {members}, and described as {described}")
+            raise Violation(SHOWN, f"{group_id} is {there}, with {members}, and described as {described}")
         if any(bool(each.member_metadata) != is_stable for each in described.members):
-            raise Violation(_SHOWN, f"{group_id} is {group.state}, and its members' metadata are described as {described}")
+            raise Violation(SHOWN, f"{group_id} is {group.state}, and its members' metadata are described as {described}")
         if is_stable:
             written = self._world.log_of(group_id).history.generations[group_id][group.generation].assignments
             assigned = {each.group_instance_id or each.member_id: bytes(each.member_assignment) for each in described.members}
             if assigned != dict(written):
-                raise Violation(_SHOWN, f"{group_id} has {written} written, and {assigned} is described")
+                raise Violation(SHOWN, f"{group_id} has {written} written, and {assigned} is described")
 
     def _note_listed(self, response: Any, states: tuple[str, ...]) -> None:
         if response is None or response.error_code != ErrorCode.NONE:
@@ -104,7 +104,7 @@ class Administrator:
                 expected[plan.group_id] = group.state.value
         listed = {each.group_id: each.group_state for each in response.groups}
         if listed != expected or len(response.groups) != len(listed):
-            raise Violation(_SHOWN, f"{expected} are there, in {states or 'any state'}, and {listed} are listed")
+            raise Violation(SHOWN, f"{expected} are there, in {states or 'any state'}, and {listed} are listed")
 
     def _is_under_way(self, group_id: str) -> bool:
         hosted = self._world.hosted(group_id)
@@ -124,7 +124,7 @@ class Administrator:
         if described.error_code not in (ErrorCode.NONE, ErrorCode.GROUP_ID_NOT_FOUND):
             return
         if is_there != (described.error_code == ErrorCode.NONE):
-            raise Violation(_SHOWN, f"{group_id} is {group}, and described as {described}")
+            raise Violation(SHOWN, f"{group_id} is {group}, and described as {described}")
         if isinstance(group, ConsumerGroup):
             shown = (
                 described.group_epoch,
@@ -137,4 +137,4 @@ class Administrator:
                 {each.member_id: each.member_epoch for each in group.members.values()},
             )
             if shown != there or described.group_state != group.state:
-                raise Violation(_SHOWN, f"{group_id} is {there}, {group.state}, and described as {described}")
+                raise Violation(SHOWN, f"{group_id} is {there}, {group.state}, and described as {described}")

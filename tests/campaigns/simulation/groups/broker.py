@@ -10,10 +10,12 @@ import re
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from odradek.broker.coordination.streams_internal_topics import StreamsInternalTopics
 from odradek.common.context import RequestContext, Session
 from odradek.controller.metadata.decisions import NewPartitions, NewTopic
 from odradek.coordinator.group.group_shard import GroupShard
 from odradek.coordinator.group.offsets import OffsetConfig
+from odradek.coordinator.group.streams.groups import StreamsGroupServices
 from odradek.coordinator.runtime.result import decode_group_record
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.coordinator.runtime.states import ShardState
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
     from odradek.controller.cluster.controller import Controller
     from odradek.coordinator.group.config import GroupConfig
     from odradek.coordinator.group.consumer.groups import ConsumerGroupServices
+    from odradek.coordinator.group.streams.groups import StreamsGroupConfig
     from odradek.coordinator.runtime.environment import ShardContext
     from odradek.coordinator.runtime.hosted_shard import HostedShard
     from odradek.protocol.api_keys import ApiKey
@@ -41,6 +44,7 @@ if TYPE_CHECKING:
 MOST_PARTITIONS = 8
 RETENTION_MS = 900_000
 RETENTION_CHECK_INTERVAL_MS = 30_000
+_CREATED_WITHIN_MS = 30
 
 
 class Reports:
@@ -71,9 +75,10 @@ class Topics:
         self._controller = controller
         self.ids: dict[str, UUID] = {}
         self.names: dict[UUID, str] = {}
-        self._look()
+        self.look()
 
-    def _look(self) -> None:
+    def look(self) -> None:
+        """Look at the topics again, as others have changed them."""
         topics = self._controller.image.topics
         self.ids = {name: topic.topic_id for name, topic in topics.items()}
         self.names = {topic_id: name for name, topic_id in self.ids.items()}
@@ -90,7 +95,7 @@ class Topics:
     def create(self, name: str, count: int) -> None:
         """Make a topic."""
         self._controller.create_topics([NewTopic(name=name, partition_count=count)])
-        self._look()
+        self.look()
 
     def grow(self, name: str, rng: Random) -> None:
         """Give a topic more partitions."""
@@ -103,7 +108,7 @@ class Topics:
     def delete(self, names: Iterable[str]) -> None:
         """Delete topics, and what groups have committed for them."""
         self._controller.delete_topics([self.ids[name] for name in names])
-        self._look()
+        self.look()
 
 
 class ShardNotes:
@@ -119,7 +124,7 @@ class ShardNotes:
 class SimulatedBroker:
     """``config`` may change while it runs; ``notes`` has the last shard of each partition that there was.
 
-    ``consumer_services`` changes what consumer groups are given of the broker.
+    ``consumer_services`` changes what consumer groups are given of the broker; ``streams_config`` is that of a streams group.
     """
 
     def __init__(
@@ -131,6 +136,7 @@ class SimulatedBroker:
         load_buffer_bytes: int,
         on_fault: Callable[[str, Exception], None],
         consumer_services: Callable[[ConsumerGroupServices], ConsumerGroupServices],
+        streams_config: Callable[[str], StreamsGroupConfig],
     ) -> None:
         self.config = config
         self.notes: dict[int, ShardNotes] = {}
@@ -143,6 +149,7 @@ class SimulatedBroker:
         self._epochs = dict.fromkeys(range(logs.partition_count), 0)
         self._runtime: CoordinatorRuntime[GroupShard] | None = None
         self._consumer_services = consumer_services
+        self._streams_config = streams_config
         self._core = _open_core(topics)
         self._groups = self._core.groups
         self.topics = Topics(self._core.controller)
@@ -171,8 +178,19 @@ class SimulatedBroker:
             on_fault=self._on_fault,
             load_buffer_bytes=self._load_buffer_bytes,
         )
+        self._groups._internal_topics = StreamsInternalTopics(self._core.controller, self.timer, self._create)
         for partition in self._epochs:
             self.load(partition)
+
+    def _create(self, create: Callable[[], None]) -> None:
+        """Have the controller create internal topics. A broker that is killed before has not asked it to."""
+
+        def run() -> None:
+            create()
+            self.topics.look()
+
+        assert self.timer is not None
+        self.timer.call_after(_CREATED_WITHIN_MS, run)
 
     def kill(self) -> None:
         """It is gone: nobody is told anything, and the logs are all there is."""
@@ -228,6 +246,9 @@ class SimulatedBroker:
                 offsets_retention_ms=RETENTION_MS, offsets_retention_check_interval_ms=RETENTION_CHECK_INTERVAL_MS
             ),
             consumer_services=lambda: self._consumer_services(self._groups._shards()._consumer_services()),
+            streams_services=lambda: StreamsGroupServices(
+                topics=self._groups._shards()._consumer_services().topics, config_of=self._streams_config
+            ),
         )
         self.notes[partition] = ShardNotes(shard)
         return shard

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.classic.states import GroupState
@@ -24,6 +24,8 @@ from tests.campaigns.simulation.groups.replayed import image_of
 from tests.campaigns.simulation.violation import Violation
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tests.campaigns.simulation.groups.plan import GroupPlan
     from tests.campaigns.simulation.groups.world import World
 
@@ -31,34 +33,45 @@ REST = "groups come to rest, and each partition has one owner"
 UNCHANGED = "a short restart changes nothing"
 LEFT = "nothing is left when all have left"
 _REST_WITHIN_MS = 150_000
-_LOOK_EVERY_MS = 2_000
+# A period unlike the heartbeats' interval. A member with a request under way is not settled.
+_LOOK_EVERY_MS = 1_900
 _SHORT_RESTART_MS = 800
-_SESSIONS_ARE_OVER_MS = max(SESSION_TIMEOUTS_MS) + 2_000
+SESSIONS_ARE_OVER_MS = max(SESSION_TIMEOUTS_MS) + 2_000
 _LOADED_WITHIN_MS = 30_000
 
 
-def end(world: World) -> None:
+class Rules(NamedTuple):
+    """The end of groups of one protocol.
+
+    ``prepare`` sets right what only these groups need, when there are no more faults. ``unrest_of`` tells what keeps a group from
+    rest. ``images`` has what a short restart must not change, by group and subject.
+    """
+
+    prepare: Callable[[World], None]
+    unrest_of: Callable[[World, GroupPlan], str]
+    images: Callable[[World], dict[tuple[str, str], Any]]
+
+
+def end(world: World, rules: Rules) -> None:
     """Raises Violation."""
     _set_right(world)
-    if not world.plan.is_classic:
-        world.run(_SESSIONS_ARE_OVER_MS)
-        _wake_leaders(world)
-    _come_to_rest(world)
+    rules.prepare(world)
+    _come_to_rest(world, rules)
     world.check_replayed()
-    before = _images(world)
+    before = rules.images(world)
     world.kill_broker()
     world.run(_SHORT_RESTART_MS)
     world.start_broker()
     _load(world)
     world.run(2 * world.plan.heartbeat_interval_ms + 1_000)
-    after = _images(world)
+    after = rules.images(world)
     for place, was in before.items():
         if after.get(place) != was:
             raise Violation(UNCHANGED, f"{place}: {was}, then {after.get(place)}")
     if world.plan.is_classic and not all(process.is_settled for process in world.alive()):
         raise Violation(UNCHANGED, f"{[*map(str, world.alive())]}")
     # Classic groups may rebalance where topics change; their members are the same in the end.
-    _come_to_rest(world)
+    _come_to_rest(world, rules)
     for group in world.plan.groups:
         world.offsets.fetch_all(group)
     world.check_replayed()
@@ -97,6 +110,9 @@ def _wake_leaders(world: World) -> None:
     A static member that comes back as the leader does not notice that a topic has grown meanwhile. Nor does one that has taken
     the place of the last member of the consumer protocol, which does not know that it leads. In Apache Kafka it is the same.
     """
+    if world.plan.is_classic:
+        return
+    world.run(SESSIONS_ARE_OVER_MS)
     for plan in world.plan.groups:
         group = _group(world, plan.group_id)
         for process in world.alive(plan):
@@ -105,24 +121,24 @@ def _wake_leaders(world: World) -> None:
                 process.join()
 
 
-def _come_to_rest(world: World) -> None:
+def _come_to_rest(world: World, rules: Rules) -> None:
     unrest = ""
     for _ in range(0, _REST_WITHIN_MS, _LOOK_EVERY_MS):
         world.run(_LOOK_EVERY_MS)
-        unrest = _unrest(world)
+        unrest = _unrest(world, rules)
         if not unrest:
             world.is_at_rest = True
             return
     raise Violation(REST, unrest)
 
 
-def _unrest(world: World) -> str:
+def _unrest(world: World, rules: Rules) -> str:
     """What keeps the groups from rest; empty where nothing does."""
     states = world.broker.runtime.states()
     if set(states.values()) != {ShardState.ACTIVE}:
         return f"shards: {states}"
     for plan in world.plan.groups:
-        found = _unrest_of(world, plan)
+        found = rules.unrest_of(world, plan)
         if found:
             return found
     return ""
@@ -216,10 +232,13 @@ def _goes_on(group: ConsumerGroup, world: World) -> bool:
     return any(member.classic is None for _, member in group.members.items()) and resolved <= world.topics.ids.keys()
 
 
+GROUPS = Rules(_wake_leaders, _unrest_of, _images)
+
+
 def _leave(world: World) -> None:
     for process in world.alive():
         process.leave(for_good=True)
-    world.run(_SESSIONS_ARE_OVER_MS)
+    world.run(SESSIONS_ARE_OVER_MS)
     for hosted in world.broker.active():
         groups = [*hosted.shard.groups.live.values()]
         left = {

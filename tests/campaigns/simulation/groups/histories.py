@@ -16,10 +16,10 @@ connections of one member, which it does not guard against.
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tests.campaigns.simulation import runner
-from tests.campaigns.simulation.groups.ending import end
+from tests.campaigns.simulation.groups.ending import GROUPS, Rules, end
 from tests.campaigns.simulation.groups.faults import Faults
 from tests.campaigns.simulation.groups.plan import draw, draw_classic
 from tests.campaigns.simulation.groups.world import World
@@ -34,20 +34,27 @@ if TYPE_CHECKING:
 _PARTS = 4
 
 
-def _run(
-    draw_plan: Callable[[Random], Plan], seed: int, *, show: Callable[[str], None] | None = None
-) -> tuple[World, Exception | None]:
+class Kind(NamedTuple):
+    """The classes and functions of the histories of one kind of groups."""
+
+    world: type[World]
+    draw: Callable[[Random], Plan]
+    faults: type[Faults]
+    rules: Rules
+
+
+def run(kind: Kind, seed: int, *, show: Callable[[str], None] | None = None) -> tuple[World, Exception | None]:
     """Run the history of ``seed``; returns its world, and the exception that ended it early, if any."""
-    world = World(seed, draw_plan, show)
+    world = kind.world(seed, kind.draw, show)
     try:
-        _live(world)
-        end(world)
+        _live(world, kind.faults(world))
+        end(world, kind.rules)
     except Exception as error:  # noqa: BLE001  whatever it is, it is the seed's
         return world, error
     return world, None
 
 
-def _live(world: World) -> None:
+def _live(world: World, faults: Faults) -> None:
     plan = world.plan
     for group in plan.groups:
         subscription = world.draw_subscription(group)
@@ -58,7 +65,7 @@ def _live(world: World) -> None:
             process = world.make_member(group, name, name if is_static else None, subscription=own)
             arrives_ms = world.rng.choice((0, 0, world.rng.randint(0, plan.duration_ms // 2)))
             world.later(arrives_ms, partial(world.start_member, process))
-    Faults(world).begin()
+    faults.begin()
     for _ in range(_PARTS):
         world.run(plan.duration_ms // _PARTS)
         world.check_replayed()
@@ -66,7 +73,7 @@ def _live(world: World) -> None:
 
 CLASSIC = runner.Simulation(
     "tests.campaigns.simulation.groups",
-    partial(_run, draw_classic),
+    partial(run, Kind(World, draw_classic, Faults, GROUPS)),
     {
         "joins": ["JOIN_GROUP NONE"],
         "assignments": ["SYNC_GROUP NONE"],
@@ -82,7 +89,7 @@ CLASSIC = runner.Simulation(
 
 CONSUMER = runner.Simulation(
     "tests.campaigns.simulation.consumer_groups",
-    partial(_run, draw),
+    partial(run, Kind(World, draw, Faults, GROUPS)),
     {
         "heartbeats": ["CONSUMER_GROUP_HEARTBEAT NONE"],
         "joins of classic members": ["JOIN_GROUP NONE"],

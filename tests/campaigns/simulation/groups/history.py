@@ -1,6 +1,7 @@
 """The records of one partition's groups, in order, and whether each may follow the ones before; and what members were told.
 
-A partition is among what one member has, or has yet to give up; it is another's only after a record that releases it. The epoch
+A partition, or an active task, is among what one member has, or has yet to give up; it is another's only after a record that
+releases it. The epoch
 of a member never goes back, but when a static member leaves for a while and comes back. The epoch of a group never goes back, nor
 does that of its target assignment, nor either when the protocol changes. A consumer group with members does not vanish.
 
@@ -23,6 +24,14 @@ from odradek.protocol.coordinator_records.consumer_groups import (
     ConsumerGroupMemberMetadataKey,
     ConsumerGroupMetadataKey,
     ConsumerGroupTargetAssignmentMetadataKey,
+)
+from odradek.protocol.coordinator_records.streams_groups import (
+    StreamsGroupCurrentMemberAssignmentKey,
+    StreamsGroupCurrentMemberAssignmentValue,
+    StreamsGroupMemberMetadataKey,
+    StreamsGroupMetadataKey,
+    StreamsGroupTargetAssignmentMetadataKey,
+    StreamsGroupTopologyKey,
 )
 from tests.campaigns.simulation.violation import Violation
 
@@ -62,27 +71,35 @@ class Written:
 EPOCHS = "epochs never go back"
 RELEASED = "no partition is given out before it is released"
 KEPT = "a consumer group with members does not vanish"
+ONE_TOPOLOGY = "a streams group keeps its topology"
 _OF_OFFSETS = (b"\0\0", b"\0\1")
+# Records of consumer groups and of streams groups.
+_EPOCHS_OF_GROUPS = (ConsumerGroupMetadataKey, StreamsGroupMetadataKey)
+_EPOCHS_OF_TARGETS = (ConsumerGroupTargetAssignmentMetadataKey, StreamsGroupTargetAssignmentMetadataKey)
+_MEMBERS = (ConsumerGroupMemberMetadataKey, StreamsGroupMemberMetadataKey)
+_ASSIGNMENTS = (ConsumerGroupCurrentMemberAssignmentKey, StreamsGroupCurrentMemberAssignmentKey)
 
 
 class Records:
-    """The records of one group. ``epoch`` is None where there is no consumer group, ``classic`` where no classic one is."""
+    """The records of one group. ``classic`` is None where there is no classic group, ``epoch`` where there is no newer one."""
 
-    __slots__ = ("assignments", "classic", "epoch", "members", "target_epoch")
+    __slots__ = ("assignments", "classic", "epoch", "members", "protocol", "target_epoch", "topology")
 
     def __init__(self) -> None:
+        self.protocol = "consumer"
         self.epoch: int | None = None
         self.target_epoch = -1
-        # By member id: the records of kind 5 and 8.
+        # By member id: the records of kinds 5 and 8, or 19 and 22.
         self.members: dict[str, Any] = {}
         self.assignments: dict[str, Any] = {}
         self.classic: Any = None
+        self.topology: Any = None
 
     @property
     def state(self) -> tuple[str, int, bool]:
         """The protocol, empty for no group; epoch or generation; whether there are members."""
         if self.epoch is not None:
-            return "consumer", self.epoch, bool(self.members)
+            return self.protocol, self.epoch, bool(self.members)
         if self.classic is not None:
             return "classic", self.classic.generation, bool(self.classic.members)
         return "", 0, False
@@ -114,36 +131,37 @@ class GroupHistory:
         group = self.groups.setdefault(group_id, Records())
         self._before.setdefault(group_id, group.state)
         self._apply(offset, group_id, group, record.key, record.value)
-        if (
-            record.value is not None
-            and isinstance(record.key, ConsumerGroupMetadataKey | GroupMetadataKey)
-            and not group.state[2]
-        ):
+        if record.value is not None and isinstance(record.key, (*_EPOCHS_OF_GROUPS, GroupMetadataKey)) and not group.state[2]:
             # The records behind it in this batch find a group without members.
             self._before[group_id] = group.state
 
     def _apply(self, offset: int, group_id: str, group: Records, key: Any, value: Any) -> None:
-        if isinstance(key, ConsumerGroupCurrentMemberAssignmentKey):
+        if isinstance(key, _ASSIGNMENTS):
             if value is None:
                 group.assignments.pop(key.member_id, None)
             else:
                 self._note_assignment(offset, group_id, group, key.member_id, value)
-        elif isinstance(key, ConsumerGroupMemberMetadataKey):
+        elif isinstance(key, _MEMBERS):
             if value is None:
                 group.members.pop(key.member_id, None)
             else:
                 group.members[key.member_id] = value
-        elif isinstance(key, ConsumerGroupMetadataKey):
+        elif isinstance(key, _EPOCHS_OF_GROUPS):
             group.epoch = None if value is None else value.epoch
+            group.protocol = "streams" if isinstance(key, StreamsGroupMetadataKey) else "consumer"
             self._converted.add(group_id)
             if value is None:
                 self._deleted.add(group_id)
                 group.target_epoch = -1
-        elif isinstance(key, ConsumerGroupTargetAssignmentMetadataKey):
+        elif isinstance(key, _EPOCHS_OF_TARGETS):
             epoch = -1 if value is None else value.assignment_epoch
             if self._is_checked and value is not None and epoch < group.target_epoch:
                 raise Violation(EPOCHS, f"{group_id}: the assignment's is {epoch} after {group.target_epoch}")
             group.target_epoch = epoch
+        elif isinstance(key, StreamsGroupTopologyKey):
+            if self._is_checked and None not in (value, group.topology) and value != group.topology:
+                raise Violation(ONE_TOPOLOGY, f"{group_id} has {group.topology}, and then {value}")
+            group.topology = value
         elif isinstance(key, GroupMetadataKey):
             before, group.classic = group.classic, value
             if value is None:
@@ -186,7 +204,7 @@ class GroupHistory:
             now, now_number, has_members = self.groups[group_id].state
             what = f"{group_id} was {protocol} in {number}, and is {now or 'not there'} in {now_number}"
             # A classic group that could not be written when it became empty is deleted, or replaced, as one with members.
-            if protocol == "consumer" and had_members and not now and self._is_checked:
+            if protocol in ("consumer", "streams") and had_members and not now and self._is_checked:
                 raise Violation(KEPT, what)
             is_compared = group_id not in self._deleted
             if protocol != now:
@@ -219,9 +237,13 @@ class GroupHistory:
         return offset is not None and offset < high_watermark
 
 
-def held_by(value: Any) -> Iterator[tuple[UUID, int]]:
-    """The partitions that a member has by its record of kind 8, those it has yet to give up included."""
-    for owned in (value.assigned_partitions, value.partitions_pending_revocation):
+def held_by(value: Any) -> Iterator[tuple[UUID | str, int]]:
+    """The partitions or active tasks that a member has by its record, those it has yet to give up included."""
+    if isinstance(value, StreamsGroupCurrentMemberAssignmentValue):
+        parts = value.active_tasks, value.active_tasks_pending_revocation
+    else:
+        parts = value.assigned_partitions, value.partitions_pending_revocation
+    for owned in parts:
         for topic_id, indexes, _ in owned:
             for index in indexes:
                 yield topic_id, index

@@ -277,7 +277,7 @@ CONSUMER.wrap(
     is_rare=True,
 )
 # A mended fault.
-CONSUMER.put("upgrade_without_looking_at_topics", consumer_heartbeat, "lags_behind_topics", lambda *_: False, REST, first=17603)
+CONSUMER.put("upgrade_without_looking_at_topics", consumer_heartbeat, "lags_behind_topics", lambda *_: False, REST, first=18099)
 CONSUMER.put("rebalance_no_downgraded_group", conversion, "prepare", lambda *_: None, REST, first=116, is_rare=True)
 CONSUMER.put("have_no_classic_member_join_again", classic_members, "_is_to_join", lambda *_: False, REST)
 CONSUMER.put("keep_a_static_members_former_id", validation, "member_tombstones", lambda *_: [], *TWICE)

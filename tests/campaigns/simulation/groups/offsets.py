@@ -41,14 +41,23 @@ Place: TypeAlias = tuple[str, int]
 
 
 class Commit:
-    """Offsets by partition, all of them or none; None deletes the offset."""
+    """Offsets by partition, all of them or none; None deletes the offset.
 
-    __slots__ = ("group_id", "is_refused", "offsets")
+    ``may_be_late``: the deletion of a group that is not answered yet. It is decided once all before it is committed, and may come
+    after a later commit.
+    """
+
+    __slots__ = ("group_id", "is_refused", "may_be_late", "offsets")
 
     def __init__(self, group_id: str, offsets: Mapping[int, int | None]) -> None:
         self.group_id = group_id
         self.offsets = offsets
         self.is_refused = False
+        self.may_be_late = False
+
+
+def _drop_before(known: list[Commit], index: int) -> None:
+    known[:index] = [commit for commit in known[:index] if commit.may_be_late and not commit.is_refused]
 
 
 class Commits:
@@ -74,7 +83,8 @@ class Commits:
         for partition in commit.offsets:
             known = self._at(commit.group_id, partition)
             if commit in known:
-                del known[: known.index(commit)]
+                _drop_before(known, known.index(commit))
+            commit.may_be_late = False
 
     def refuse(self, commit: Commit) -> None:
         """The commit is not in the log, and never will be."""
@@ -94,7 +104,7 @@ class Commits:
         wanted = None if offset == -1 else offset
         for index, commit in enumerate(known):
             if commit.offsets[partition] == wanted and not commit.is_refused:
-                del known[:index]
+                _drop_before(known, index)
                 return
         if any(commit.offsets[partition] == wanted and not commit.is_refused for commit in asked):
             return
@@ -233,6 +243,8 @@ class Offsets:
         def build() -> Any:
             scopes = [_scope(group.group_id, topic) for topic in group.topics]
             deletions.extend(self._commits.ask_to_delete(scope, range(MOST_PARTITIONS)) for scope in scopes)
+            for deletion in deletions:
+                deletion.may_be_late = True
             return requests.delete(group.group_id)
 
         def respond(response: Any) -> None:

@@ -20,7 +20,7 @@ _LETTERS: Final = "abcd"
 _POLICIES: Final = (*[MigrationPolicy.BIDIRECTIONAL] * 7, *[MigrationPolicy.UPGRADE] * 2, *MigrationPolicy)
 
 # Kind of fault -> its rate a minute; for faults of members, for each member.
-_BROKER_FAULTS: Final = {
+BROKER_FAULTS: Final = {
     "crash": 1.5,
     "stop": 1.0,
     "move": 3.0,
@@ -46,7 +46,7 @@ _MEMBER_FAULTS: Final = {
     "be doubled": 0.6,
 }
 _FAULTS_OF_CONSUMER_GROUPS: Final = {
-    **{kind: rate for kind, rate in _BROKER_FAULTS.items() if kind not in ("list groups", "change group.max.size")},
+    **{kind: rate for kind, rate in BROKER_FAULTS.items() if kind not in ("list groups", "change group.max.size")},
     "create a topic": 3.0,
     "grow a topic": 4.0,
     "delete a topic": 2.0,
@@ -138,8 +138,8 @@ def draw_classic(rng: Random) -> Plan:
         group_max_size=rng.choice((UNLIMITED, UNLIMITED, UNLIMITED, 3)),
         max_batch_bytes=rng.choice((1_048_588, 1_048_588, 8_192)),
         load_buffer_bytes=rng.choice((1_048_576, 1)),
-        broker_faults=_faults_of(rng, _BROKER_FAULTS, 1.0),
-        member_faults=_faults_of(rng, _MEMBER_FAULTS, members),
+        broker_faults=faults_of(rng, BROKER_FAULTS, 1.0),
+        member_faults=faults_of(rng, _MEMBER_FAULTS, members),
     )
 
 
@@ -163,8 +163,8 @@ def draw(rng: Random) -> Plan:
         policy=rng.choice(_POLICIES),
         max_batch_bytes=rng.choice((1_048_588, 1_048_588, 16_384)),
         load_buffer_bytes=rng.choice((1_048_576, 1)),
-        broker_faults=_faults_of(rng, _FAULTS_OF_CONSUMER_GROUPS, 1.0),
-        member_faults=_faults_of(rng, _FAULTS_OF_THEIR_MEMBERS, members),
+        broker_faults=faults_of(rng, _FAULTS_OF_CONSUMER_GROUPS, 1.0),
+        member_faults=faults_of(rng, _FAULTS_OF_THEIR_MEMBERS, members),
     )
 
 
@@ -195,7 +195,7 @@ def _group(rng: Random, number: int) -> GroupPlan:
     )
 
 
-def _faults_of(rng: Random, rates: dict[str, float], members: float) -> dict[str, float]:
+def faults_of(rng: Random, rates: dict[str, float], members: float) -> dict[str, float]:
     """Some of the kinds of faults, with the mean time between two of a kind in ms."""
     intensity = rng.choice((0.5, 1.0, 2.0))
     return {kind: 60_000 / (rate * members * intensity) for kind, rate in rates.items() if rng.random() < 0.5}

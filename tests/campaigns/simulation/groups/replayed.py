@@ -13,6 +13,7 @@ from odradek.coordinator.group.config import GroupConfig
 from odradek.coordinator.group.consumer.group import ConsumerGroup
 from odradek.coordinator.group.group_shard import GroupShard
 from odradek.coordinator.group.offsets import OffsetConfig
+from odradek.coordinator.group.streams.group import StreamsGroup
 from odradek.coordinator.runtime.result import decode_group_record
 from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 from odradek.coordinator.runtime.states import ShardState
@@ -107,7 +108,7 @@ def _offsets_of(shard: GroupShard) -> dict[str, Any]:
 
 def _stored(shard: GroupShard) -> dict[str, Any]:
     return {
-        group_id: image_of(group) if isinstance(group, ConsumerGroup) else group
+        group_id: image_of(group) if isinstance(group, ConsumerGroup | StreamsGroup) else group
         for group_id, group in sorted(shard.groups.stored.items())
     }
 
@@ -140,15 +141,26 @@ def _fields_of(group: ClassicGroup, *, in_order: bool) -> dict[str, Any]:
     }
 
 
-def image_of(group: ConsumerGroup) -> dict[str, Any]:
-    """All that the records say of a consumer group."""
-    return {
+def image_of(group: ConsumerGroup | StreamsGroup) -> dict[str, Any]:
+    """All that the records say of a consumer group or of a streams group."""
+    image = {
         "epoch": group.epoch.get(),
         "metadata hash": group.metadata_hash.get(),
         "target assignment": group.target_metadata.get(),
         "members": dict(sorted(group.members.items())),
         "static members": dict(group.static_members.items()),
         "targets": dict(group.targets.items()),
+    }
+    if isinstance(group, StreamsGroup):
+        topology = group.topology.get()
+        return image | {
+            "topology": None if topology is None else topology.value,
+            "basis": group.basis.get(),
+            "active holders": dict(group.active_holders.items()),
+            "standby holders": dict(group.standby_holders.items()),
+            "warm-up holders": dict(group.warmup_holders.items()),
+        }
+    return image | {
         "holders": dict(group.holders.items()),
         "names": dict(group.name_counts.items()),
         "expressions": dict(group.regex_counts.items()),

@@ -16,6 +16,7 @@ from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.config import GroupConfig
 from odradek.coordinator.group.consumer.group import ConsumerGroup
 from odradek.coordinator.group.consumer.groups import ConsumerGroupConfig
+from odradek.coordinator.group.streams.groups import StreamsGroupConfig
 from odradek.coordinator.runtime.hashing import partition_for
 from odradek.coordinator.runtime.result import CoordinatorRecord, encode_record
 from odradek.protocol.api_keys import ApiKey
@@ -48,6 +49,7 @@ _SLACK_MS = 2_000
 _ANSWERED_WITHIN_MS = LONGEST_HOLD_MS + _SLACK_MS
 _ANSWERED_BY_OTHERS_WITHIN_MS = _ANSWERED_WITHIN_MS + max(REBALANCE_TIMEOUTS_MS) + 3_000
 _WAITS_FOR_OTHERS = frozenset({ApiKey.JOIN_GROUP, ApiKey.SYNC_GROUP})
+_MODERN_HEARTBEATS = frozenset({ApiKey.CONSUMER_GROUP_HEARTBEAT, ApiKey.STREAMS_GROUP_HEARTBEAT})
 _PARTITION = re.compile(r"partition (\d+)")
 _FULL_CHECK_EVERY = 25
 
@@ -84,11 +86,13 @@ class World(Chronicle):
         # By group, partitions that its last leader gave to nobody, each with the member that had not given it up.
         self.withheld: dict[str, dict[tuple[str, int], str]] = {}
         self._touched: dict[str, None] = {}
+        self._partitions = {each.group_id: partition_for(each.group_id, plan.shards) for each in plan.groups}
         self._is_turn_due = False
         self._calls: dict[bool, deque[Call]] = {True: deque(), False: deque()}
         self._delivered_until_ms: dict[object, float] = {}
         self._refused_untruly: dict[int, frozenset[int]] = {}
         self._seed_logs()
+        self.streams_config = StreamsGroupConfig()
         self._config = ConsumerGroupConfig(
             session_timeout_ms=plan.session_timeout_ms,
             heartbeat_interval_ms=plan.heartbeat_interval_ms,
@@ -103,11 +107,15 @@ class World(Chronicle):
             plan.load_buffer_bytes,
             self._on_broker_fault,
             self._services,
+            lambda _: self.streams_config,
         )
         self.topics = self.broker.topics
         self.broker.start()
         self.offsets = Offsets(self)
-        self.administrator = Administrator(self)
+        self.administrator = self._make_administrator()
+
+    def _make_administrator(self) -> Administrator:
+        return Administrator(self)
 
     def _seed_logs(self) -> None:
         for group in self.plan.groups:
@@ -202,7 +210,7 @@ class World(Chronicle):
             if not isinstance(shard.groups.find(group_id), ConsumerGroup):
                 member = group_id, call.request.generation_id, call.request.member_id
                 check_sync(self.log_of(group_id), *member, bytes(response.assignment))
-        elif call.api_key is ApiKey.CONSUMER_GROUP_HEARTBEAT and response.member_epoch > 0:
+        elif call.api_key in _MODERN_HEARTBEATS and response.member_epoch > 0:
             log = self.log_of(group_id)
             if not log.history.is_reached(group_id, response.member_id, response.member_epoch, log.high_watermark):
                 raise Violation(COMMITTED, f"{response} to {call.request}")
@@ -262,7 +270,7 @@ class World(Chronicle):
 
     def partition_of(self, group_id: str) -> int:
         """The partition of __consumer_offsets that coordinates a group."""
-        return partition_for(group_id, self.plan.shards)
+        return self._partitions[group_id]
 
     def hosted(self, group_id: str) -> HostedShard[GroupShard] | None:
         """The shard that coordinates a group, where it is loaded."""

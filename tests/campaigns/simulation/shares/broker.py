@@ -8,9 +8,9 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from odradek.broker.api import share_acknowledge, share_fetch
-from odradek.broker.coordination.share_persister import SharePersister
 from odradek.broker.replica.partition import Partition
 from odradek.broker.share.share_partition_manager import SharePartitionManager
+from odradek.broker.share.share_persister import SharePersister
 from odradek.broker.share.share_sessions import TopicIdPartition
 from odradek.common.context import RequestContext, Session
 from odradek.controller.metadata.topic import SHARE_GROUP_STATE_TOPIC
@@ -82,12 +82,16 @@ class Broker:
         persister = SharePersister(
             controller, world.coordinator.ask, self.timer, world.rng, node_id=node_id, others=SimpleNamespace(ask=self._ask)
         )
-        replicas: Any = self
         letters: Any = self if world.plan.limits.has_dead_letters else None
-        slices = Slices(world.clock.monotonic_ms, lambda callback: self.timer.call_after(0, callback))
-        self.shares = SharePartitionManager(replicas, persister, self.timer, self, slices, letters)
+        call_soon = partial(self.timer.call_after, 0)
+        slices = Slices(world.clock.monotonic_ms, call_soon)
+        self.shares = SharePartitionManager(self.find_by_id, persister, self.timer, self, slices, call_soon, letters)
         self._services: Any = SimpleNamespace(
-            share_partitions=self.shares, controller=controller, config={"fetch.max.bytes": 1 << 20}, timer=self.timer
+            share_partitions=self.shares,
+            controller=controller,
+            config={"fetch.max.bytes": 1 << 20},
+            timer=self.timer,
+            quotas=SimpleNamespace(fetch_quota=lambda _context: None),
         )
 
     def _replica(self, index: int) -> Partition:
@@ -151,6 +155,9 @@ class Broker:
         if self.is_up and session.connection is not None:
             self._world.note("%s loses %s", self.node_id, session.peer)
             session.connection = None
+            # The answer with their last delivery may be under way, and its records are released now.
+            for share in self.shares:
+                self._world.ledger.note_exhausted(share)
             self.shares.sessions.connection_lost(session)
 
     # ------------------------------------------------------------------------------------------------- the coordinator

@@ -80,9 +80,12 @@ class _Partition:
         return found
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Asked:
-    """A request under way, with the locks that it wants to end, and the partitions that must not refuse it."""
+    """A request under way, with the locks that it wants to end, and the partitions that must not refuse it.
+
+    ``is_gone``: the member's session has ended since, or ends with the request.
+    """
 
     broker: Broker
     request: Any
@@ -90,6 +93,7 @@ class Asked:
     ended: list[tuple[int, Fate, Lock]] = field(default_factory=list)
     is_granted: set[int] = field(default_factory=set)
     acknowledges: bool = False
+    is_gone: bool = False
 
 
 def offsets_of(request: Any) -> Iterator[tuple[int, int, int]]:
@@ -109,6 +113,7 @@ class Ledger:
         self._world = world
         self._partitions = [_Partition() for _ in range(world.plan.partitions)]
         self._starts: dict[SharePartition, int] = {}
+        self._under_way: list[Asked] = []
 
     def begins_at(self, index: int, offset: int) -> None:
         """Note that a leader begins the group here. Until that is stored, the next leader may begin elsewhere."""
@@ -142,12 +147,16 @@ class Ledger:
             else:
                 asked.ended.append((index, fate, lock))
                 fate.lock = None
+        self._under_way.append(asked)
         if request.share_session_epoch == FINAL_EPOCH:
             self.member_gone(broker, request.member_id)
         return asked
 
     def member_gone(self, broker: Broker, member_id: str) -> None:
         """Forget a member's locks: its session ends."""
+        # An answer that waits for acknowledgements may still tell of records that are released by then.
+        for asked in self._under_way:
+            asked.is_gone |= asked.acknowledges and asked.broker is broker and asked.request.member_id == member_id
         shares = [broker.shared(index) for index in range(len(self._partitions))]
         for known in self._partitions:
             for fate in known.fates.values():
@@ -156,6 +165,7 @@ class Ledger:
 
     def answered(self, asked: Asked, response: Any, *, is_told: bool) -> None:
         """Note what a broker answers. Raises Violation."""
+        self._under_way.remove(asked)
         is_fetch = isinstance(asked.request, ShareFetchRequest)
         name = "acknowledge_error_code" if is_fetch else "error_code"
         codes = {data.partition_index: getattr(data, name) for topic in response.responses for data in topic.partitions}
@@ -185,7 +195,7 @@ class Ledger:
             self._check_later_leaders(share, index, offset)
         elif kind == AcknowledgeType.REJECT and is_told:
             fate.is_rejected = True
-        elif kind == AcknowledgeType.RENEW:
+        elif kind == AcknowledgeType.RENEW and not asked.is_gone:
             self._lock(share, fate, offset, asked.request.member_id)
 
     def _check_later_leaders(self, share: SharePartition, index: int, offset: int) -> None:
@@ -195,7 +205,7 @@ class Ledger:
             if later is None or later.state != SharePartitionState.ACTIVE or later.leader_epoch <= share.leader_epoch:
                 continue
             run = _run_at(later, offset)
-            if offset >= later.window.start_offset and (run is None or not run.state.is_terminal):
+            if offset >= self._begin(later) and (run is None or not run.state.is_terminal):
                 told = f"{index}-{offset} is accepted in epoch {share.leader_epoch}"
                 raise Violation(DONE, f"{told}, and is {run} in epoch {later.leader_epoch}")
 
@@ -240,7 +250,8 @@ class Ledger:
         # An answer that waited for its acknowledgements may come when its locks have expired.
         if lock is not None and is_live and not asked.acknowledges:
             raise Violation(ONE_LOCK, f"{told}, and {lock.member_id} has it until {lock.deadline_ms}")
-        self._lock(share, fate, offset, member_id)
+        if not asked.is_gone:
+            self._lock(share, fate, offset, member_id)
         is_held = fate.lock is not None and fate.lock.member_id == member_id
         if not is_held and not asked.acknowledges:
             raise Violation(HELD, f"{told}, which has no lock: {_run_at(share, offset)}")
@@ -257,7 +268,10 @@ class Ledger:
                     self._check_share(share)
             for operation in broker.shares.purgatory.waiting():
                 fetch = operation._fetch
-                if fetch._params.min_bytes <= 1 and any(map(self._is_acquirable, fetch._partitions.values())):
+                shares = fetch._partitions.values()
+                # In the next turn, the fetches of share partitions that have been loaded are tried.
+                is_about_to_be_tried = any(share.key in broker.shares._loaded for share in shares)
+                if fetch._params.min_bytes <= 1 and not is_about_to_be_tried and any(map(self._is_acquirable, shares)):
                     raise Violation(WOKEN, f"a fetch of {fetch._params.member_id} waits at {broker.node_id}")
         for index in range(len(self._partitions)):
             stored = self._world.coordinator.stored(SharePartitionKey("g", TOPIC_ID, index))
@@ -265,7 +279,7 @@ class Ledger:
                 self._check_start(index, stored.snapshot.start_offset, "stored")
 
     def _is_acquirable(self, share: SharePartition) -> bool:
-        """Return whether a fetch from the share partition finds something. Unlike ``make_room``, this moves no window."""
+        """Return whether a fetch from the share partition finds something."""
         plan, window, source = self._world.plan, share.window, share.partition
         if source.leader_epoch != self._world.leaders[source.index][1]:
             # The log is another leader's by now.
@@ -274,7 +288,14 @@ class Ledger:
             return False
         return window.next_fetch_offset() < (source.last_stable_offset if plan.is_committed_only else source.high_watermark)
 
+    def note_exhausted(self, share: SharePartition) -> None:
+        """Note the records that are delivered for the last time, whether or not the answer is under way."""
+        for run in share.window.runs():
+            if run.delivery_count == self._world.plan.limits.delivery_count_limit:
+                self._partitions[share.key.partition].exhausted.update(range(run.first_offset, run.last_offset + 1))
+
     def _check_share(self, share: SharePartition) -> None:
+        self.note_exhausted(share)
         window, known, index = share.window, self._partitions[share.key.partition], share.key.partition
         now_ms, limit = self._world.clock.monotonic_ms(), self._world.plan.limits.delivery_count_limit
         runs = list(window.runs())
@@ -289,8 +310,6 @@ class Ledger:
                 raise Violation(EXPIRE, f"{index}: {run} until {run.lock_deadline_ms}")
             if run.delivery_count > limit:
                 raise Violation(LIMIT, f"{index}: {run}")
-            if run.delivery_count == limit:
-                known.exhausted.update(range(run.first_offset, run.last_offset + 1))
             if not run.state.is_terminal:
                 self._check_not_accepted(share, known, run)
         if window.start_offset < self._starts.get(share, 0):
@@ -299,10 +318,14 @@ class Ledger:
         self._check_start(index, window.start_offset, f"epoch {share.leader_epoch}")
 
     def _check_not_accepted(self, share: SharePartition, known: _Partition, run: Any) -> None:
-        for offset in range(max(run.first_offset, share.window.start_offset), run.last_offset + 1):
+        for offset in range(max(run.first_offset, self._begin(share)), run.last_offset + 1):
             fate = known.fates.get(offset)
             if fate is not None and fate.accepted_epoch is not None and fate.accepted_epoch <= share.leader_epoch:
                 raise Violation(DONE, f"{share.key.partition}-{offset} was accepted in epoch {fate.accepted_epoch}, and is {run}")
+
+    def _begin(self, share: SharePartition) -> int:
+        """Return the first offset that can be delivered. The window may not know yet that the log has lost records."""
+        return max(share.window.start_offset, self._world.topic[share.key.partition].log.log_start_offset)
 
     def _check_start(self, index: int, start_offset: int, where: str) -> None:
         """Check that each offset below the start offset is done with."""

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.broker.replica.partition import Partition
 from odradek.broker.share import acknowledgement, delayed_share_fetch, share_partition
+from odradek.broker.share.acknowledgement import HeldRecords
 from odradek.broker.share.acquisition import _Acquisition
 from odradek.broker.share.in_flight import InFlightState, RecordState, ShareLimits
 from odradek.broker.share.in_flight_window import InFlightWindow
@@ -55,12 +56,10 @@ def let_all_locks_expire_together(expire: Any, window: Any, _now_ms: float, limi
     return expire(window, float("inf"), limits, most_runs)
 
 
-@FAULTS.around(acknowledgement, "release", ONE_LOCK, HOLDER)
-def release_the_records_of_all_members(release: Any, window: InFlightWindow, member_id: str, limits: ShareLimits) -> Any:
-    for run in window.runs():
-        if run.state == RecordState.ACQUIRED and run.transition is None:
-            run.member_id = member_id
-    return release(window, member_id, limits)
+@FAULTS.around(acknowledgement, "held_by", ONE_LOCK, HOLDER)
+def release_the_records_of_all_members(_held_by: Any, window: InFlightWindow, _member_id: str) -> list[HeldRecords]:
+    acquired = (run for run in window.runs() if run.state == RecordState.ACQUIRED)
+    return [HeldRecords(run, run.member_id, run.lock_deadline_ms) for run in acquired]
 
 
 @FAULTS.around(SharePartition, "_store", DONE, first=2)
@@ -108,6 +107,7 @@ FAULTS.put(
 )
 FAULTS.put("count_nothing", InFlightWindow, "count_complete", nothing, IN_ORDER)
 FAULTS.put("wake_no_fetch", Purgatory, "check_and_complete", lambda *_: 0, WOKEN)
+FAULTS.put("wake_no_fetch_when_loaded", Purgatory, "check_together", nothing, WOKEN)
 FAULTS.put("tell_of_no_new_records", SharePartitionManager, "_partition_changed", nothing, WOKEN)
 FAULTS.put("withdraw_nothing", share_partition, "withdraw_aborted", lambda _, acquired, *__: acquired, WHOLE, first=5)
 FAULTS.put(

@@ -102,7 +102,7 @@ def txn_offset_commit(
         group_id=group_id,
         producer_id=identity[0],
         producer_epoch=identity[1],
-        generation_id=-1 if held is None else held.generation,
+        generation_id_or_member_epoch=-1 if held is None else held.generation,
         member_id="" if held is None else held.member_id,
         group_instance_id=None if held is None else held.instance_id,
         topics=[

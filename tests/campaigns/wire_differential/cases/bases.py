@@ -4,7 +4,6 @@ from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
-from odradek.broker.api import REFUSED
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.texts import uuid_text
 from tests.campaigns.wire_differential.cases import setup, telemetry
@@ -153,7 +152,10 @@ BASES: dict[ApiKey, Base] = {
     ),
     ApiKey.DESCRIBE_GROUPS: Base({"groups": [GROUP, SIMPLE_GROUP]}, (*_STABLE, *setup.records(), *setup.offsets())),
     ApiKey.LIST_GROUPS: Base({}, _STABLE),
-    ApiKey.API_VERSIONS: Base({"client_software_name": "wire", "client_software_version": "1.0"}),
+    ApiKey.API_VERSIONS: Base(
+        {"client_software_name": "wire", "client_software_version": "1.0", "cluster_id": Ref("cluster"), "node_id": 1},
+        (Step("", ApiKey.METADATA, 9, {"topics": []}, bind={"cluster": "cluster_id"}),),
+    ),
     ApiKey.CREATE_TOPICS: Base(
         {
             "topics": [{"name": "@new", "num_partitions": 1, "replication_factor": 1, "configs": [], "assignments": []}],
@@ -207,9 +209,9 @@ BASES: dict[ApiKey, Base] = {
         {
             **_PRODUCER,
             "group_id": SIMPLE_GROUP,
-            "generation_id": -1,
+            "generation_id_or_member_epoch": -1,
             "member_id": "",
-            "topics": [{"name": TOPIC, "partitions": [_OFFSET]}],
+            "topics": _COMMITTED,
         },
         (
             *_PRODUCING,
@@ -285,6 +287,7 @@ BASES: dict[ApiKey, Base] = {
     ApiKey.DESCRIBE_PRODUCERS: Base({"topics": [{"name": TOPIC, "partition_indexes": [0]}]}, _RECORDS),
     # None that there is: a broker that unregisters itself is one no more.
     ApiKey.UNREGISTER_BROKER: Base({"broker_id": 9}),
+    ApiKey.UNREGISTER_CONTROLLER: Base({"controller_id": 9}),
     ApiKey.DESCRIBE_TRANSACTIONS: Base({"transactional_ids": [TRANSACTIONAL_ID]}, _ONGOING),
     ApiKey.LIST_TRANSACTIONS: Base({"duration_filter": -1}, _ONGOING),
     ApiKey.CONSUMER_GROUP_HEARTBEAT: Base(
@@ -318,6 +321,26 @@ BASES: dict[ApiKey, Base] = {
         each_time=True,
     ),
     ApiKey.SHARE_GROUP_DESCRIBE: Base({"group_ids": [GROUP], "include_authorized_operations": True}, setup.share_group()),
+    ApiKey.STREAMS_GROUP_HEARTBEAT: Base(
+        {
+            "group_id": GROUP,
+            "member_id": Ref("member", ""),
+            "member_epoch": Ref("generation", 1),
+            "process_id": "p",
+            **setup.streams_tasks([0, 1]),
+            "task_offsets": [{"subtopology_id": "0", "partition": 0, "offset": 5}],
+            "client_tags": [{"key": "zone", "value": "a"}],
+        },
+        setup.streams_group(),
+        each_time=True,
+    ),
+    ApiKey.STREAMS_GROUP_DESCRIBE: Base(
+        {"group_ids": [GROUP], "include_authorized_operations": True, "include_topology_description": True},
+        setup.streams_group(),
+    ),
+    ApiKey.STREAMS_GROUP_TOPOLOGY_DESCRIPTION_UPDATE: Base(
+        {"group_id": GROUP, "member_id": Ref("member", ""), "topology_epoch": 0}, setup.streams_group()
+    ),
     ApiKey.SHARE_FETCH: Base(
         # Long enough for Kafka to read the share partition's state.
         {
@@ -357,5 +380,3 @@ BASES: dict[ApiKey, Base] = {
     ApiKey.READ_SHARE_GROUP_STATE_SUMMARY: _share_state({"leader_epoch": 0}),
     ApiKey.DESCRIBE_TOPIC_PARTITIONS: Base({"topics": [{"name": TOPIC}], "response_partition_limit": 10}, _TOPIC),
 }
-# Refused, whatever they ask.
-BASES |= {api_key: Base({}) for api_key in REFUSED}

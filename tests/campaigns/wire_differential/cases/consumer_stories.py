@@ -341,7 +341,7 @@ def kinds() -> Iterator[Step]:
         }
         yield Step(f"a classic join {label}", ApiKey.JOIN_GROUP, 9, {**asked, **fields})
     yield commit("commits alone", "", -1)
-    yield Step("deletes", ApiKey.DELETE_GROUPS, 2, {"groups_names": [GROUP, "@no", SIMPLE_GROUP, "@classic"]})
+    yield Step("deletes", ApiKey.DELETE_GROUPS, 3, {"groups_names": [GROUP, "@no", SIMPLE_GROUP, "@classic"]})
     yield from _emptied()
 
 
@@ -362,9 +362,9 @@ def _emptied() -> Iterator[Step]:
     yield commit("commits alone to an empty group", "", -1)
     yield commit("commits at 0 to an empty group", "", 0)
     yield Step("deletes offsets of an empty group", ApiKey.OFFSET_DELETE, 0, deleted)
-    yield Step("deletes the empty group", ApiKey.DELETE_GROUPS, 2, {"groups_names": [GROUP]})
+    yield Step("deletes the empty group", ApiKey.DELETE_GROUPS, 3, {"groups_names": [GROUP]})
     yield from looks("deleted")
-    yield Step("deletes it again", ApiKey.DELETE_GROUPS, 2, {"groups_names": [GROUP]})
+    yield Step("deletes it again", ApiKey.DELETE_GROUPS, 3, {"groups_names": [GROUP]})
     yield beat("beats in a group that is deleted", "m", 1)
     for types in (["consumer"], ["Consumer"], ["classic"], ["share"], ["unknown"], ["consumer", "nothing"]):
         for states in ([], ["Empty"], ["stable"], ["Assigning", "Reconciling"], ["Dead"]):
@@ -380,7 +380,7 @@ def transactions() -> Iterator[Step]:
     producer = {"transactional_id": setup.TRANSACTIONAL_ID, "producer_id": Ref("pid", 0), "producer_epoch": Ref("epoch", 0)}
     yield Step("", ApiKey.ADD_OFFSETS_TO_TXN, 3, {**producer, "group_id": GROUP}, until=("error_code", (0,)))
     offset = {"partition_index": 0, "committed_offset": 1, "committed_metadata": "m", "committed_leader_epoch": -1}
-    for version in (2, 3, 4, 5):
+    for version in (2, 3, 4, 5, 6):
         for who, epoch in (
             ("@m", 0),
             ("@m", -1),
@@ -392,8 +392,8 @@ def transactions() -> Iterator[Step]:
             ("", 2),
             ("@nobody", -1),
         ):
-            fields = {**producer, "group_id": GROUP, "generation_id": epoch, "member_id": who}
-            fields["topics"] = [{"name": TOPIC, "partitions": [offset]}]
+            fields = {**producer, "group_id": GROUP, "generation_id_or_member_epoch": epoch, "member_id": who}
+            fields["topics"] = [{"name": TOPIC, "topic_id": Ref("tid"), "partitions": [offset]}]
             yield Step(f"{who!r} at {epoch}", ApiKey.TXN_OFFSET_COMMIT, version, fields)
     yield fetch("fetches what is pending", "m")
     yield Step("ends", ApiKey.END_TXN, 3, {**producer, "committed": True}, until=("error_code", (0,)))

@@ -113,7 +113,7 @@ class _ConsumerGroup(DrawnSteps):
 
     def _delete(self, who: str) -> Iterator[Step]:
         if self._rng.random() < 0.5:
-            yield Step(self._label("deletes", who), ApiKey.DELETE_GROUPS, 2, {"groups_names": [GROUP]})
+            yield Step(self._label("deletes", who), ApiKey.DELETE_GROUPS, 3, {"groups_names": [GROUP]})
             return
         fields = {"group_id": GROUP, "topics": [{"name": TOPIC, "partitions": [{"partition_index": 0}]}]}
         yield Step(self._label("deletes offsets", who), ApiKey.OFFSET_DELETE, 0, fields)

@@ -1,6 +1,7 @@
 """What a script makes before its cases: a topic with records, a group with a commit, a member, a producer."""
 
 from itertools import chain
+from typing import Any
 from uuid import UUID
 
 from odradek.protocol.api_keys import ApiKey
@@ -107,6 +108,30 @@ def share_group(group: str = GROUP) -> tuple[Step, ...]:
     )
 
 
+def streams_tasks(partitions: list[int]) -> dict[str, Any]:
+    """The tasks that a member of a streams group owns."""
+    active = [{"subtopology_id": "0", "partitions": partitions}] if partitions else []
+    return {"active_tasks": active, "standby_tasks": [], "warmup_tasks": []}
+
+
+def streams_group(group: str = GROUP) -> tuple[Step, ...]:
+    """A streams group of one member, which has both tasks: ``member`` and ``generation``, its epoch, are bound."""
+    joined = {
+        "group_id": group,
+        "member_id": "m1",
+        "member_epoch": 0,
+        "rebalance_timeout_ms": 30_000,
+        "process_id": "p",
+        "topology": {"epoch": 0, "subtopologies": [{"subtopology_id": "0", "source_topics": [CONSUMED]}]},
+        **streams_tasks([]),
+    }
+    bind = {"member": "member_id", "generation": "member_epoch"}
+    return (
+        *topic(CONSUMED),
+        Step("", ApiKey.STREAMS_GROUP_HEARTBEAT, 1, joined, bind=bind, until=("active_tasks.partitions", (0, 1))),
+    )
+
+
 def share_offsets(group: str = GROUP) -> tuple[Step, ...]:
     """A share group without members, with a start offset for partition 0."""
     topics = [{"topic_name": TOPIC, "partitions": [{"partition_index": 0, "start_offset": 1}]}]
@@ -147,11 +172,8 @@ def share_state(group: str = GROUP) -> tuple[Step, ...]:
 
 
 def always_there() -> tuple[Step, ...]:
-    """The requests to every broker before the first script: no streams groups; the coordinators' topics, loaded."""
-    off = [{"feature": "streams.version", "max_version_level": 0, "upgrade_type": 2}]
+    """The requests to every broker before the first script: the coordinators' topics, loaded."""
     return (
-        # odradek refuses their APIs as Kafka does with this feature off.
-        Step("", ApiKey.UPDATE_FEATURES, 2, {"timeout_ms": 10_000, "feature_updates": off, "validate_only": False}),
         *topic(),
         *(
             Step("", ApiKey.FIND_COORDINATOR, 3, {"key": f"@{kind}", "key_type": kind}, until=("error_code", _OK))

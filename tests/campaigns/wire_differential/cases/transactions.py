@@ -95,8 +95,8 @@ class _Story(DrawnSteps):
             "transactional_id": self._id(who),
             "group_id": SIMPLE_GROUP,
             **self._producer(who),
-            "topics": [{"name": TOPIC, "partitions": [offset]}],
-            "generation_id": -1 if alone else 3,
+            "topics": [{"name": TOPIC, "topic_id": Ref("tid"), "partitions": [offset]}],
+            "generation_id_or_member_epoch": -1 if alone else 3,
             "member_id": "" if alone else "nobody",
         }
         yield Step(self._label("commits offsets", who), ApiKey.TXN_OFFSET_COMMIT, self._version(ApiKey.TXN_OFFSET_COMMIT), fields)
