@@ -2,7 +2,7 @@
 # make run-compiled  the same as C extensions (two minutes to make)
 # make test     all that a change needs, set-up included
 # make test-all  the same, and what a further judge needs: beside Apache Kafka, the campaigns' short forms, planted faults, the rest of
-#               Spark, other languages, and all of it that is compiled again on odradek as C extensions
+#               Spark, other languages; then the tests of what is compiled on odradek as C extensions
 # make check    style, types, import contracts, no circle of imports, lengths, no clock outside timing/
 # make bench    side by side with Apache Kafka, odradek compiled, on the system's Python; with COMPILED=no, odradek as it is
 # make bench-cluster  the same for clusters of three brokers
@@ -44,7 +44,8 @@ run-compiled: $(BUILD)/.built
 	$(RUN_BUILD) $(BIN)/odradek serve --host 127.0.0.1 --port 9092 $(ARGS)
 
 # A process that crashes is a failure: with another in its place, xdist would wait for ever.
-IN_GROUPS := --dist loadgroup --max-worker-restart=0
+# The order is that of tests/conftest.py: xdist would put a single test last, however long it takes.
+IN_GROUPS := --dist loadgroup --no-loadscope-reorder --max-worker-restart=0
 # Four processes for two cores, since many tests wait for a client.
 IN_PARALLEL := -n 4 $(IN_GROUPS)
 
@@ -61,7 +62,7 @@ test-all: $(INSTALLED)-test kafka-jars
 	if wait $$build; then $(MAKE) --no-print-directory test-compiled || status=1; else cat build/compiled.log; status=1; fi; exit $$status
 
 test-interpreted: $(INSTALLED)-test kafka-jars
-	$(BIN)/python -m pytest $(IN_PARALLEL) -m "not spark" $(ARGS)
+	$(BIN)/python -m pytest $(IN_PARALLEL) -m "not spark" --further-compiled $(ARGS)
 
 # Spark's stay together in one process, the pipeline's further ones in another: a session each, which takes a processor by itself.
 test-spark: $(INSTALLED)-test

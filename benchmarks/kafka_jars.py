@@ -19,14 +19,16 @@ import platformdirs
 from benchmarks.load_tool import MissingTool
 from odradek.pipeline.ivy_cache import ivy_cache
 
-# The differentials and benchmarks run the first. With ODRADEK_KAFKA_LIBS they run on the jars of another.
-VERSIONS = ("4.3.1", "4.4.0")
+# The differentials and benchmarks run the first. Directories are also taken over from the second, and Kafka Streams runs of both.
+VERSIONS = ("4.4.0", "4.3.1")
 VERSION = VERSIONS[0]
 SCALA_VERSION = "2.13"
 LIBS_VARIABLE = "ODRADEK_KAFKA_LIBS"
 _FETCH_TIMEOUT_S = 600.0
 # Ivy fetches each module's otherwise: 276 requests and 38 MB more.
 _WITHOUT_SOURCES = ("-Divy.maven.lookup.sources=false", "-Divy.maven.lookup.javadoc=false")
+# The modules of each directory in the cache, all of Apache Kafka's version.
+_MODULES = {"kafka": (f"kafka_{SCALA_VERSION}", "kafka-tools"), "kafka-streams": ("kafka-streams",)}
 # Ivy draws its progress on standard output, which is for the directory's name.
 _STDERR = 2
 
@@ -53,22 +55,22 @@ def libraries() -> Path:
     return directory
 
 
-def cached(version: str) -> Path:
-    """The directory in the cache with the jars of this version, filled if necessary."""
-    jars = platformdirs.user_cache_path("odradek", appauthor=False) / f"kafka-{version}"
+def cached(version: str, kind: str = "kafka") -> Path:
+    """The directory in the cache with the jars of this version, filled if necessary. ``kafka-streams`` is 80 MB more."""
+    jars = platformdirs.user_cache_path("odradek", appauthor=False) / f"{kind}-{version}"
     if not jars.is_dir():
         with ivy_cache() as ivy:
             # Another process may have filled it meanwhile.
             if not jars.is_dir():
-                _fetch(version, ivy, jars)
+                _fetch(version, kind, ivy, jars)
     return jars
 
 
-def _fetch(version: str, cache: Path, target: Path) -> None:
+def _fetch(version: str, kind: str, cache: Path, target: Path) -> None:
     """Resolve the modules into a temporary directory beside the final one, and rename it when it is complete."""
     with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
         modules = Path(scratch) / "ivy.xml"
-        modules.write_text(_ivy_file(version), encoding="utf-8")
+        modules.write_text(_ivy_file(version, kind), encoding="utf-8")
         jars = Path(scratch) / "jars"
         command = [
             *(java(), f"-Divy.default.ivy.user.dir={cache}", *_WITHOUT_SOURCES, "-cp", str(_ivy()), "org.apache.ivy.Main"),
@@ -83,18 +85,17 @@ def _fetch(version: str, cache: Path, target: Path) -> None:
         jars.rename(target)
 
 
-def _ivy_file(version: str) -> str:
+def _ivy_file(version: str, kind: str) -> str:
     """Ivy's input: the modules, each with all its run-time dependencies."""
     modules = (
-        ("org.apache.kafka", f"kafka_{SCALA_VERSION}", version),
-        ("org.apache.kafka", "kafka-tools", version),
+        *(("org.apache.kafka", module, version) for module in _MODULES[kind]),
         ("org.slf4j", "slf4j-simple", "1.7.36"),
     )
     dependencies = "".join(
         f'<dependency org="{organisation}" name="{module}" rev="{revision}" conf="default->default"/>'
         for organisation, module, revision in modules
     )
-    info = f'<info organisation="odradek" module="kafka-{version}"/>'
+    info = f'<info organisation="odradek" module="{kind}-{version}"/>'
     return f'<ivy-module version="2.0">{info}<dependencies>{dependencies}</dependencies></ivy-module>'
 
 

@@ -6,10 +6,8 @@ Kafka with the heap and the JVM flags of its own scripts and the settings of the
 
 import compileall
 import contextlib
-import random
 import select
 import shutil
-import socket
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
@@ -19,12 +17,12 @@ from typing import Protocol
 
 import odradek
 from benchmarks import kafka_jars, load_tool, processes
+from benchmarks.ports import free_ports
 
 _ROOT = Path(__file__).parent.parent
 _READY_TIMEOUT_S = 30.0
 _FORMAT_TIMEOUT_S = 60.0
 _TAIL_LINES = 15
-_PORTS = (16_000, 32_000)
 
 # A load's data is deleted from disk together with its topic. The default delay is a minute. By then the kernel would be writing
 # the data out under the next load, which halves that load's throughput. Kafka's file deletion begins 30 s after its start by
@@ -153,13 +151,9 @@ class Kafka:
 
     name = "kafka"
 
-    def __init__(self, template: Path, release: str | None = None) -> None:
-        """``template`` is an empty directory. It is formatted at the first use, and copied for every start.
-
-        ``release`` is whose features it gets, if not the broker's own.
-        """
+    def __init__(self, template: Path) -> None:
+        """``template`` is an empty directory. It is formatted at the first use, and copied for every start."""
         self._template = template
-        self._release = release
 
     def prepare(self, directory: Path, settings: Mapping[str, str]) -> list[str]:
         """Write ``server.properties``, and copy a formatted data directory."""
@@ -187,8 +181,6 @@ class Kafka:
             [*storage_tool, "random-uuid"], check=True, capture_output=True, text=True, timeout=_FORMAT_TIMEOUT_S
         )
         format_command = [*storage_tool, "format", "--cluster-id", cluster_id.stdout.strip(), "--config", str(properties)]
-        if self._release is not None:
-            format_command += ["--release-version", self._release]
         done = subprocess.run(format_command, check=False, capture_output=True, text=True, timeout=_FORMAT_TIMEOUT_S)
         if done.returncode != 0:
             reason = f"Kafka's storage tool: {done.stderr.strip()}"
@@ -209,21 +201,6 @@ def server_properties(data_dir: Path, port: int, controller_port: int, settings:
         **settings,
     }
     return "".join(f"{key}={value}\n" for key, value in every.items())
-
-
-def free_ports(count: int) -> list[int]:
-    """Distinct free ports of 127.0.0.1, below those that the system gives to connections.
-
-    A node that is started again on its port would otherwise find somebody's connection there.
-    """
-    sockets: list[socket.socket] = []
-    while len(sockets) < count:
-        with contextlib.suppress(OSError):
-            sockets.append(socket.create_server(("127.0.0.1", random.randrange(*_PORTS))))
-    ports = [bound.getsockname()[1] for bound in sockets]
-    for bound in sockets:
-        bound.close()
-    return ports
 
 
 def spawn(command: list[str], directory: Path) -> subprocess.Popen[str]:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from benchmarks.kafka_jars import VERSION
 from benchmarks.report import REFERENCE, SUBJECT, quantity
 from benchmarks.scenarios import START_TITLE
 
@@ -32,13 +33,13 @@ ROWS = (
         "transactions of 10 records and an offset, 16 producers: transactions/s",
     ),
 )
-HEADER = ("figure", "Apache Kafka 4.3.1", "odradek", "odradek, compiled")
+HEADER = ("figure", "Apache Kafka", "odradek", "odradek, compiled")
 NOT_MEASURED = "-"
 
 
 def markdown(compiled: Sequence[Mapping[str, object]], interpreted: Sequence[Mapping[str, object]], day: str) -> str:
     """The table of the figures that two runs wrote as JSON."""
-    lines = [f"Measured on {day}:", "", f"| {' | '.join(HEADER)} |", "|---|---:|---:|---:|"]
+    lines = [f"Measured on {day}, with Apache Kafka {VERSION}:", "", f"| {' | '.join(HEADER)} |", "|---|---:|---:|---:|"]
     for title, measure, name in ROWS:
         values = (
             _value(compiled, title, measure, REFERENCE),

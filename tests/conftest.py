@@ -3,8 +3,10 @@
 import asyncio
 import faulthandler
 import gc
+import math
 import os
 import socket
+from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import ExitStack
 from itertools import count
@@ -68,26 +70,29 @@ class TimedLoop(uvloop.Loop):
 KafkaNetSocket.socket = lambda _, *kind: _LeftOpen(*kind)
 # These are marked ``further``, which ``make test`` leaves out: comparisons with Apache Kafka, the image, the site, and all of a
 # directory or a file.
-_FURTHER_GROUPS = frozenset({"kafka-clusters", "kafka-tools", "wire-differential", "image", "site"})
+_KAFKA_GROUPS = frozenset({"kafka-clusters", "kafka-tools"})
+_FURTHER_GROUPS = _KAFKA_GROUPS | {"wire-differential", "image", "site"}
 _FURTHER = ("tests/languages/", *SHORT_TESTS)
 # The only places of Spark's tests: a run of these alone reads no other file.
 _SPARK = ("tests/spark/", "tests/pipeline/", "tests/campaigns/pipeline_cluster/", "tests/project/test_docs.py")
-# The compiled run leaves these out. Their subjects are not compiled: rooms without a compiled module, text and options of the
-# commands that ask a broker over the wire, checks of the repository, and rooms that Apache Kafka has judged interpreted.
-_ROOMS_LEFT_OUT = ("benchmarks", "common/config", "demo", "languages", "pipeline", "project", "spark")
+# The compiled run leaves these out, and whatever runs Apache Kafka, which has judged odradek interpreted. Their subjects are not
+# compiled: rooms without a compiled module, text and options of the commands that ask a broker over the wire, the repository.
+_ROOMS_LEFT_OUT = ("benchmarks", "common/config", "demo", "http", "languages", "page", "pipeline", "project", "spark")
 _COMMANDS_LEFT_OUT = (
     *("acls", "brokers", "certificate_file", "certs", "client_metrics", "command_config", "command_line", "commands_page"),
     *("configs", "documented_commands", "documented_metrics", "groups", "other_systems", "profiles", "progress"),
     *("quiet_collections", "quiet_options", "quotas", "tokens", "topic_changes", "topics", "transactions", "users"),
 )
-_JUDGES_LEFT_OUT = ("acl_differential", "controller_differential", "pipeline_cluster", "sasl_clusters")
+_JUDGES_LEFT_OUT = ("controller_differential", "mixed_clusters", "pipeline_cluster", "quota_differential", "sasl_differential")
 LEFT_OUT_COMPILED = (
     *(f"tests/{room}/" for room in _ROOMS_LEFT_OUT),
     *(f"tests/cli/test_{command}.py" for command in _COMMANDS_LEFT_OUT),
     *(f"tests/campaigns/{judge}/" for judge in _JUDGES_LEFT_OUT),
-    *("tests/campaigns/test_campaigns.py", "tests/controller/quorum/test_kafka_", "tests/protocol/test_message_types.py"),
-    "tests/page/test_browser_",
+    # Kafka Streams takes more of the processor than the broker: its clusters under kills are enough.
+    "tests/clients/streams/",
+    *("tests/campaigns/test_campaigns.py", "tests/protocol/test_message_types.py"),
 )
+_MINUTES_BY_ITSELF = "tests/campaigns/image_steps/"
 # The pipeline decodes coordinators' records by compiled modules: by itself, and as a whole in Spark's processes.
 _KEPT_COMPILED = tuple(f"tests/pipeline/test_{name}.py" for name in ("by_columns", "decode", "secured"))
 # A test may go on for so long after its timeout, which compiled code does not notice. A teardown after a failure has no other.
@@ -157,6 +162,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_addoption(parser: pytest.Parser) -> None:
     """Options of the project's own."""
     parser.addoption("--compiled-only", action="store_true", help="leave out tests of what is never compiled")
+    parser.addoption("--further-compiled", action="store_true", help="leave further tests to the compiled run if it has them")
     parser.addoption("--no-missing-tools", action="store_true", help="fail, and do not skip, where a program is missing")
     parser.addoption("--rewrite", action="store_true", help="write scenario files anew instead of comparing them")
 
@@ -235,18 +241,40 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
     if collection_path.suffix != ".py" or not collection_path.is_relative_to(REPOSITORY):
         return None
     path = _place(collection_path)
-    is_never_compiled = path.startswith(LEFT_OUT_COMPILED) and path not in _KEPT_COMPILED
+    is_never_compiled = _is_left_out_compiled(path)
     is_without_spark = config.getoption("markexpr") == "spark" and not path.startswith(_SPARK)
     return (config.getoption("compiled_only") and is_never_compiled) or is_without_spark or None
 
 
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Skip the tests that are interpreted only."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what another run has, skip the tests that are interpreted only, and begin with what takes longest."""
+    if config.getoption("compiled_only"):
+        items[:] = [item for item in items if _group(item) not in _KAFKA_GROUPS]
+    if config.getoption("further_compiled"):
+        items[:] = [item for item in items if item.get_closest_marker("further") is None or not _is_run_compiled(item)]
     if is_compiled():
         for item in items:
             if item.get_closest_marker("interpreted") is not None:
                 item.add_marker(pytest.mark.skip("odradek is compiled here"))
+    sizes = Counter(map(_group, items))
+    items.sort(key=lambda item: -_tests_with(item, sizes))
+
+
+def _is_left_out_compiled(path: str) -> bool:
+    return path.startswith(LEFT_OUT_COMPILED) and path not in _KEPT_COMPILED
+
+
+def _is_run_compiled(item: pytest.Item) -> bool:
+    is_interpreted_only = item.get_closest_marker("interpreted") is not None or _group(item) in _KAFKA_GROUPS
+    return not is_interpreted_only and not _is_left_out_compiled(_place(item.path))
+
+
+def _tests_with(item: pytest.Item, sizes: Counter[str]) -> float:
+    """The number of tests that the item shares a process with. What takes minutes by itself counts for more than all of them."""
+    if item.location[0].startswith(_MINUTES_BY_ITSELF):
+        return math.inf
+    return sizes[_group(item)] if _group(item) else 1
 
 
 def pytest_collection_finish() -> None:

@@ -12,12 +12,20 @@ from importlib import import_module
 from types import NoneType
 from typing import Any, get_args, get_origin
 
+from kio.schema.index import schema_name_map
+
 from odradek.protocol.api_keys import ApiKey
+from tests.kio_newer import NEWER
 
 MILLISECOND = timedelta(milliseconds=1)
 _MILLISECOND_TYPES = frozenset({"timedelta_i32", "timedelta_i64", "datetime_i64"})
 # Tagged arrays that kio takes for nullable.
 _NEVER_NULL = {("BrokerRegistrationRequest", "log_dirs"), ("BrokerHeartbeatRequest", "offline_log_dirs")}
+# Fields that Kafka 4.4 has renamed, in all versions: (message, name, type).
+_RENAMED = {
+    ("TxnOffsetCommitRequest", "generation_id", "int32"): "generation_id_or_member_epoch",
+    ("StreamsGroupHeartbeatResponse", "acceptable_recovery_lag", "int32"): "acceptable_recovery_lag_legacy",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,10 +47,19 @@ class FieldSpec:
 
 def load(api_key: ApiKey, version: int, kind: str) -> type[Any]:
     """Kio's class for an API's ``kind`` ("request" or "response") in that version."""
+    newer = NEWER.get((api_key, version, kind))
+    if newer is not None:
+        return newer
     name = api_key.name.lower()
     module = import_module(f"kio.schema.{name}.v{version}.{kind}")
     camel = "".join(part.capitalize() for part in name.split("_"))
     return getattr(module, camel + kind.capitalize())  # type: ignore[no-any-return]
+
+
+def versions(api_key: ApiKey) -> set[int]:
+    """All versions of an API that ``load`` has."""
+    own = {version for key, version, _ in NEWER if key == api_key}
+    return own | set(schema_name_map.get(api_key.name.lower(), ()))
 
 
 def field_specs(entity: type[Any]) -> tuple[FieldSpec, ...]:
@@ -57,7 +74,7 @@ def _spec(owner: str, field: "Field[Any]") -> FieldSpec:
     in_milliseconds = kafka_type in _MILLISECOND_TYPES
     name = f"{field.name}_ms" if in_milliseconds and not field.name.endswith("_ms") else field.name.removesuffix("_")
     return FieldSpec(
-        name=name,
+        name=_RENAMED.get((owner, name, str(kafka_type)), name),
         wire_name=field.name,
         kafka_type=kafka_type,
         entity=entity,

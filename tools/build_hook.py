@@ -42,7 +42,10 @@ COMPILED = {
     "odradek/broker/replica": """
         delayed_fetch delayed_produce fetch_partitions fetch_sessions follower_fetch partition partitions roles
     """,
-    "odradek/broker/share": "delayed_share_fetch",
+    "odradek/broker/share": """
+        acknowledgement acquisition delayed_share_fetch in_flight in_flight_window read_batches share_partition
+        share_partition_manager share_sessions
+    """,
     "odradek/broker/api": """
         add_offsets_to_txn add_partitions_to_txn consumer_group_heartbeat end_txn fetch heartbeat init_producer_id
         join_group leave_group list_offsets offset_commit offset_fetch produce sync_group txn_offset_commit

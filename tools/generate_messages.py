@@ -51,6 +51,9 @@ OLDER_FIELDS: dict[str, tuple[str, ...]] = {
     "OffsetCommitResponseTopic": ("name",),
     "OffsetFetchRequestTopics": ("name",),
     "OffsetFetchResponseTopics": ("name",),
+    "StreamsGroupHeartbeatResponse": ("acceptable_recovery_lag_legacy",),
+    "TxnOffsetCommitRequestTopic": ("name",),
+    "TxnOffsetCommitResponseTopic": ("name",),
     "UpdateFeaturesResponse": ("results",),
 }
 # Requests with handwritten classes, because their batches stay in the frame.
@@ -81,7 +84,8 @@ def _coordinator_tables() -> str:
     # The keys of offsets and classic groups are read and written by hand. Kind 0 is an old key with the value of kind 1.
     for name, place, first in (("KEYS", 0, 3), ("VALUES", 1, 1)):
         lines += _tables_by_kind(name, {kind: both[place] for kind, both in coordinator_records().items() if kind >= first})
-    lines += _tables_by_kind("SHARE_STATE_VALUES", {kind: both[1] for kind, both in share_state_records().items()})
+    for name, place in (("SHARE_STATE_KEYS", 0), ("SHARE_STATE_VALUES", 1)):
+        lines += _tables_by_kind(name, {kind: both[place] for kind, both in share_state_records().items()})
     lines += ["", f'TRANSACTION_VALUE: Final = """\n{_field_table(transaction_value())}\n"""']
     return "\n".join([*lines, ""])
 

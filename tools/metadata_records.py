@@ -47,6 +47,7 @@ _DOCS: dict[str, tuple[str, dict[str, str]]] = {
     ``cordoned_log_dirs`` mean no change.
     """,
             "RegisterControllerRecord": "A controller has registered.",
+            "UnregisterControllerRecord": "A controller is no longer registered.",
             "NodeEndpoint": "The address of a node's listener.",
             "NodeFeature": "The levels of a feature that a node supports.",
         },

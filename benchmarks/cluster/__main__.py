@@ -28,7 +28,10 @@ from odradek.build import description
 CLUSTERS = {"odradek": OdradekCluster, "kafka": KafkaCluster}
 START, FAILOVER = "start", "failover"
 _TRANSACTIONS = ("txn-16", "txn-offsets-16", "txn-1", "txn-offsets-1")
-_WITH_ONE_BROKER = frozenset({"produce-100", "produce-1k", "latency", "latency-2000", *_TRANSACTIONS, "commits", "group-50"})
+_SHARES = ("share-implicit-1", "share-explicit-16")
+_WITH_ONE_BROKER = frozenset(
+    {"produce-100", "produce-1k", "latency", "latency-2000", *_TRANSACTIONS, "commits", "group-50", *_SHARES}
+)
 
 
 def _replicated(load: Load) -> Load:
@@ -36,8 +39,9 @@ def _replicated(load: Load) -> Load:
     measures = load.measures
     if load.name in _TRANSACTIONS:
         measures = tuple(replace(each, target=AS_FAST) if each.higher_is_better else each for each in measures)
-    title = f"{load.title}, {BROKERS} replicas"
-    return replace(load, title=title, arguments=(*load.arguments, f"-replicas={BROKERS}"), measures=measures)
+    title, replicas = f"{load.title}, {BROKERS} replicas", f"-replicas={BROKERS}"
+    fill = load.fill and (*load.fill, replicas)
+    return replace(load, title=title, arguments=(*load.arguments, replicas), measures=measures, fill=fill)
 
 
 REPLICATED: tuple[Load, ...] = tuple(_replicated(load) for load in LOADS if load.name in _WITH_ONE_BROKER)

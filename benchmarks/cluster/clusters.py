@@ -16,7 +16,8 @@ from uuid import uuid4
 
 import odradek
 from benchmarks import kafka_jars, processes
-from benchmarks.peers import JVM_FLAGS, KAFKA_SETTINGS, UNDER_LOAD, BrokerFailed, free_ports, spawn, tail
+from benchmarks.peers import JVM_FLAGS, KAFKA_SETTINGS, UNDER_LOAD, BrokerFailed, spawn, tail
+from benchmarks.ports import free_ports
 from odradek.cli.local_cluster.control import NoCluster, ask
 from odradek.protocol.texts import new_uuid_text
 
@@ -30,6 +31,8 @@ _REPLICATED: Mapping[str, str] = {
     "offsets.topic.replication.factor": "3",
     "transaction.state.log.replication.factor": "3",
     "transaction.state.log.min.isr": "2",
+    "share.coordinator.state.topic.replication.factor": "3",
+    "share.coordinator.state.topic.min.isr": "2",
 }
 
 

@@ -19,12 +19,14 @@ from tests.cli.local_cluster.cluster_process import is_alive
 def test_the_loads_of_a_cluster_have_three_replicas(load: Load):
     assert "-replicas=3" in load.arguments
     assert load.title.endswith("3 replicas")
+    assert load.fill is None or "-replicas=3" in load.fill
 
 
 def test_what_a_cluster_does_is_measured_as_with_one_broker():
     throughput_and_latency = {"produce-100", "produce-1k", "latency", "latency-2000"}
     coordinators = {"txn-1", "txn-16", "txn-offsets-1", "txn-offsets-16", "commits", "group-50"}
-    assert set(NAMES) == {"start", "failover", "latency-idle", *throughput_and_latency, *coordinators}
+    shares = {"share-implicit-1", "share-explicit-16"}
+    assert set(NAMES) == {"start", "failover", "latency-idle", *throughput_and_latency, *coordinators, *shares}
 
 
 def test_only_the_named_benchmarks_and_clusters_are_chosen():

@@ -4,6 +4,7 @@ import pytest
 
 from benchmarks.fixtures import __main__ as fixtures
 from benchmarks.fixtures import suite
+from benchmarks.kafka_jars import VERSION
 from odradek.testing import Broker
 
 
@@ -26,4 +27,4 @@ def test_a_broker_that_acknowledges_nothing_is_not_usable():
 
 def test_a_row_has_the_median_and_the_slowest():
     times = fixtures.Times([float(number) for number in range(1, 101)], 2.0)
-    assert fixtures.row("kafka", times) == "| Apache Kafka 4.3.1 | 100 | 50.5 | 90.9 | 100.0 | 2.0 |"
+    assert fixtures.row("kafka", times) == f"| Apache Kafka {VERSION} | 100 | 50.5 | 90.9 | 100.0 | 2.0 |"

@@ -9,7 +9,7 @@ import pytest
 
 from benchmarks.__main__ import parse_arguments
 from benchmarks.load_tool import Measurement, command, parse_measurement
-from benchmarks.peers import UNDER_LOAD, free_ports, server_properties
+from benchmarks.peers import UNDER_LOAD, server_properties
 from benchmarks.scenarios import LOADS, NAMES, TLS_LOADS, Load, Measure
 from benchmarks.tls import certificates
 from tests.cases import each_case
@@ -113,10 +113,6 @@ def test_kafka_is_one_node_that_is_broker_and_controller():
     assert "controller.quorum.voters=1@127.0.0.1:1002" in lines
     assert "listeners=PLAINTEXT://127.0.0.1:1001,CONTROLLER://127.0.0.1:1002" in lines
     assert "log.segment.delete.delay.ms=5" in lines
-
-
-def test_free_ports_are_all_different():
-    assert len(set(free_ports(5))) == 5
 
 
 def test_no_broker_waits_for_more_members_of_a_group():

@@ -3,6 +3,7 @@
 import json
 import os
 
+from benchmarks.kafka_jars import VERSION
 from benchmarks.processes import Memory
 from benchmarks.report import Figure, as_json
 from benchmarks.scenarios import LOADS, START_TITLE
@@ -26,7 +27,7 @@ def test_kafkas_column_is_of_the_compiled_run_and_what_was_not_measured_is_a_das
     compiled = as_json([Figure("produce 100 B", "records/s", {"odradek": 3e6, "kafka": 1e6})])
     interpreted = as_json([Figure("produce 100 B", "records/s", {"odradek": 2e6, "kafka": 9e6})])
     lines = markdown(compiled, interpreted, "2026-01-02").splitlines()
-    assert lines[0] == "Measured on 2026-01-02:"
+    assert lines[0] == f"Measured on 2026-01-02, with Apache Kafka {VERSION}:"
     assert "| produce, records of 100 B in large batches: records/s | 1 M | 2 M | 3 M |" in lines
     assert "| consume the same: records/s | - | - | - |" in lines
 
@@ -38,7 +39,7 @@ def test_the_date_is_the_first_files(tmp_path, capsys):
     os.utime(paths[0], (1_700_000_000, 1_700_000_000))
     assert main([str(path) for path in paths]) == 0
     told = capsys.readouterr().out
-    assert told.startswith("Measured on 2023-11-14:")
+    assert told.startswith("Measured on 2023-11-14, with Apache Kafka")
     assert "| - | 0.25 | 0.25 |" in told
 
 

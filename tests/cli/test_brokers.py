@@ -16,7 +16,7 @@ def test_a_broker_is_listed_with_its_rack_its_leaders_and_its_disk(broker_proces
         "port": broker.port,
         "rack": "shelf-3",
         "controller": True,
-        "kafka_version": "4.3",
+        "kafka_version": "4.4",
         "leaders": 3,
         "replicas": 3,
         "out_of_sync": 0,

@@ -5,6 +5,9 @@ import pytest
 from odradek.cli import configs
 from odradek.protocol.message_types.describe_configs import DescribeConfigsResourceResult
 
+# A new directory has this, because its partitions keep eligible leader replicas (KIP-966).
+OF_ALL_BROKERS = {"min.insync.replicas": ("1", "all brokers")}
+
 
 @pytest.fixture
 def described(ask_json):
@@ -18,13 +21,14 @@ def test_a_topics_own_configs_are_set_appended_and_removed(ask_json, described, 
     ask_json("configs", "alter", "topic", topic, "retention.ms=1000", "segment.ms=9")
     altered = ask_json("configs", "alter", "topic", topic, "--append", "cleanup.policy=compact", "--remove", "segment.ms")
     assert altered[0] == {"config": "segment.ms", "value": "604800000"}
-    assert described("topic", topic) == {"retention.ms": ("1000", "topic"), "cleanup.policy": ("delete,compact", "topic")}
+    own = {"retention.ms": ("1000", "topic"), "cleanup.policy": ("delete,compact", "topic")}
+    assert described("topic", topic) == {**own, **OF_ALL_BROKERS}
     ask_json("configs", "alter", "topic", topic, "--subtract", "cleanup.policy=delete")
     assert described("topic", topic, "cleanup.policy") == {"cleanup.policy": ("compact", "topic")}
 
 
 def test_defaults_are_shown_when_asked_for(described, topic):
-    assert described("topic", topic) == {}
+    assert described("topic", topic) == OF_ALL_BROKERS
     assert described("topic", topic, "--all")["retention.ms"] == ("604800000", "default")
     assert described("topic", topic, "retention.ms") == {"retention.ms": ("604800000", "default")}
 
@@ -32,7 +36,7 @@ def test_defaults_are_shown_when_asked_for(described, topic):
 def test_a_broker_and_all_brokers_have_configs(ask_json, described):
     ask_json("configs", "alter", "broker", "default", "message.max.bytes=2000000")
     ask_json("configs", "alter", "broker", 1, "log.cleaner.backoff.ms=20000")
-    assert described("broker", "default") == {"message.max.bytes": ("2000000", "all brokers")}
+    assert described("broker", "default") == {"message.max.bytes": ("2000000", "all brokers"), **OF_ALL_BROKERS}
     of_broker = described("broker", 1)
     assert of_broker["message.max.bytes"] == ("2000000", "all brokers")
     assert of_broker["log.cleaner.backoff.ms"] == ("20000", "broker")

@@ -10,6 +10,7 @@ from odradek.cli.dump_records import RecordDecoder, decoder_of
 from odradek.protocol.coordinator_records import ShareUpdateKey, ShareUpdateValue, encode_key, encode_value
 from odradek.protocol.coordinator_records.share_states import StateBatch
 from odradek.protocol.records import Record
+from odradek.storage.log.index import OffsetIndex, TimeIndex
 from odradek.storage.log.transaction_index import ENTRY
 
 
@@ -86,6 +87,15 @@ def test_indexes_snapshots_and_checkpoints_are_read(dumped, data_dir):
     assert (properties["kind"], properties["node.id"]) == ("properties", "1")
     recovered = {entry["topic"]: entry["offset"] for entry in dumped(data_dir / "recovery-point-offset-checkpoint")}
     assert recovered["orders"] == 4
+
+
+def test_an_index_ends_where_kafka_has_preallocated_it(dumped, tmp_path):
+    index = tmp_path / "00000000000000000100.index"
+    index.write_bytes(OffsetIndex.entry.pack(7, 4200) + bytes(10_000 * OffsetIndex.entry.size))
+    assert dumped(index) == [{"kind": "entry", "offset": 107, "position": 4200}]
+    times = tmp_path / "00000000000000000100.timeindex"
+    times.write_bytes(TimeIndex.entry.pack(0, 0) + TimeIndex.entry.pack(5, 7) + bytes(10_000 * TimeIndex.entry.size))
+    assert [(entry["timestamp"], entry["offset"]) for entry in dumped(times)] == [(0, 100), (5, 107)]
 
 
 def records_of(dumped, data_dir, topic):

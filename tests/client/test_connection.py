@@ -76,14 +76,14 @@ def test_the_newest_common_version_is_sent():
         connection.send(api, messages(api.key).request())
     exchange(connection, peer)
     assert peer.asked == [
-        (ApiKey.API_VERSIONS, 4, "me"),
+        (ApiKey.API_VERSIONS, 5, "me"),
         (ApiKey.HEARTBEAT, 2, "me"),
         (ApiKey.HEARTBEAT, 1, "me"),
         (ApiKey.METADATA, 13, "me"),
     ]
 
 
-@pytest.mark.parametrize(("says_what_it_knows", "asked"), [(True, [4, 2]), (False, [4, 0])])
+@pytest.mark.parametrize(("says_what_it_knows", "asked"), [(True, [5, 2]), (False, [5, 0])])
 def test_an_older_node_is_asked_again_in_a_version_that_it_knows(says_what_it_knows, asked):
     peer = Peer(served={**EVERY_VERSION, ApiKey.API_VERSIONS: (0, 2)}, says_what_it_knows=says_what_it_knows)
     connection = ready(peer)
@@ -97,12 +97,12 @@ def test_a_node_that_refuses_even_the_versions_that_it_names_is_not_asked_for_ev
     api = messages(ApiKey.API_VERSIONS)
     named = [api.ApiVersion(api_key=ApiKey.API_VERSIONS, min_version=0, max_version=9)]
     refusal = api.ApiVersionsResponse(error_code=35, api_keys=named)
-    for number, version in enumerate([4, 3, 2, 1]):
+    for number, version in enumerate([5, 4, 3, 2, 1]):
         assert sent_by(connection)[4:12] == struct.pack(">hhi", ApiKey.API_VERSIONS, version, number)
         receive(connection, encoded(ApiKey.API_VERSIONS, 0, number, refusal))
-    assert sent_by(connection)[4:12] == struct.pack(">hhi", ApiKey.API_VERSIONS, 0, 4)
+    assert sent_by(connection)[4:12] == struct.pack(">hhi", ApiKey.API_VERSIONS, 0, 5)
     with pytest.raises(NegotiationFailed):
-        receive(connection, encoded(ApiKey.API_VERSIONS, 0, 4, refusal))
+        receive(connection, encoded(ApiKey.API_VERSIONS, 0, 5, refusal))
 
 
 @pytest.mark.parametrize(("served", "wanted"), [((0, 2), (3, 4)), ((3, 4), (0, 2))])

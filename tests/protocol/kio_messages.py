@@ -6,11 +6,11 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from kio.schema.index import schema_name_map
 from kio.serial import entity_reader, entity_writer
 
 from odradek.broker.api import SERVED
 from odradek.protocol.api_keys import ApiKey
+from tests import kio_schemas
 from tests.kio_schemas import field_specs, load, plain
 
 every_api = pytest.mark.parametrize("api_key", ApiKey, ids=lambda api_key: api_key.name)
@@ -19,7 +19,7 @@ every_served_api = pytest.mark.parametrize("api_key", SERVED, ids=lambda api_key
 
 def known_versions(api_key: ApiKey, kind: str, *, above: int = -1) -> list[int]:
     """The lowest version above ``above`` that kio knows, the highest, and each with another layout than the one before."""
-    return _changed(api_key, kind, (version for version in schema_name_map[api_key.name.lower()] if version > above))
+    return _changed(api_key, kind, (version for version in kio_schemas.versions(api_key) if version > above))
 
 
 def served_versions(api_key: ApiKey, kind: str) -> list[int]:

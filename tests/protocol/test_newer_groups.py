@@ -64,7 +64,7 @@ def test_a_tombstone_says_whose_it_is():
 
 
 def test_a_key_that_kafka_does_not_have_is_malformed():
-    with pytest.raises(MalformedMessage, match=r"the key's version, 99, does not exist in Kafka 4\.3"):
+    with pytest.raises(MalformedMessage, match=r"the key's version, 99, does not exist in Kafka 4\.4"):
         decode_newer(b"\0\x63\0\1a", b"")
 
 

@@ -4,7 +4,6 @@ import random
 from uuid import UUID
 
 import pytest
-from kio.schema.index import schema_name_map
 from kio.serial import entity_reader
 
 from odradek.protocol.api_keys import NEWEST_VERSION, OLDEST_VERSION, ApiKey
@@ -14,7 +13,7 @@ from odradek.protocol.frames import read_request_header, skip_tagged_fields
 from odradek.protocol.messages import messages
 from odradek.protocol.produce_request import ProduceRequest
 from tests.cases import case, each_case
-from tests.kio_schemas import load, plain
+from tests.kio_schemas import load, plain, versions
 from tests.protocol.kio_messages import canonical, every_api, known_versions
 from tests.protocol.random_messages import random_message
 
@@ -66,8 +65,8 @@ def test_kio_reads_what_is_sent(api_key):
 
 def test_the_oldest_versions_are_kios():
     for key in ApiKey:
-        versions = schema_name_map[key.name.lower()]
-        assert (min(versions), max(versions)) == (OLDEST_VERSION.get(key, 0), NEWEST_VERSION[key])
+        known = versions(key)
+        assert (min(known), max(known)) == (OLDEST_VERSION.get(key, 0), NEWEST_VERSION[key])
 
 
 def test_no_client_id_is_null():

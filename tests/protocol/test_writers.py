@@ -2,7 +2,6 @@
 
 import random
 
-from kio.schema.index import schema_name_map
 from kio.serial import entity_reader
 
 from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
@@ -35,9 +34,7 @@ def test_every_message_is_written_as_kio_writes_it(api_key: ApiKey) -> None:
 
 
 def test_the_newest_versions_are_kios() -> None:
-    assert {key.name.lower(): version for key, version in NEWEST_VERSION.items()} == {
-        name: max(versions) for name, versions in schema_name_map.items() if name.upper() in ApiKey.__members__
-    }
+    assert {key: max(kio_schemas.versions(key)) for key in ApiKey} == NEWEST_VERSION
 
 
 @each_case(

@@ -3,7 +3,7 @@
 import pytest
 from confluent_kafka.admin import AdminClient, ScramCredentialInfo, ScramMechanism, UserScramCredentialUpsertion
 
-from benchmarks.peers import free_ports
+from benchmarks.ports import free_ports
 from odradek.common.config.broker_config import parse_properties
 from tests.broker_process import BrokerProcess
 from tests.project.documents import DOCS, code_blocks

@@ -22,6 +22,10 @@ def refused(log, call, *args, **options):
     return caught.value.code
 
 
+def begin_verification(log, header, *, starts_at_0):
+    return log.producers.begin_verification(header.producer_id, header.producer_epoch, header.base_sequence, starts_at_0, NOW_MS)
+
+
 def test_a_transaction_does_not_begin_unverified():
     log = open_log()
     assert refused(log, send, verified=False) == ErrorCode.INVALID_TXN_STATE
@@ -187,7 +191,7 @@ def test_a_marker_at_the_largest_epoch_ends_a_transaction_of_that_epoch():
 def test_a_verification_is_over_when_a_marker_comes_in_between():
     log = open_log()
     header = read_header(transactional_batch())
-    asked = log.producers.begin_verification(header, False, NOW_MS)
+    asked = begin_verification(log, header, starts_at_0=False)
     assert log.producers.is_verifying(7, asked)
     end(log, commit=False)
     assert not log.producers.is_verifying(7, asked)
@@ -197,7 +201,7 @@ def test_a_verification_is_over_when_a_marker_comes_in_between():
 def test_a_marker_leaves_the_verification_of_the_next_transaction_alone(commit):
     log = open_log()
     send(log, epoch=0)
-    asked = log.producers.begin_verification(read_header(transactional_batch(epoch=1)), True, NOW_MS)
+    asked = begin_verification(log, read_header(transactional_batch(epoch=1)), starts_at_0=True)
     end(log, commit=commit, epoch=1, version=2)
     assert log.producers.is_verifying(7, asked)
     assert send(log, epoch=1).first_offset == 2
@@ -206,7 +210,7 @@ def test_a_marker_leaves_the_verification_of_the_next_transaction_alone(commit):
 @pytest.mark.parametrize(("epoch", "version"), [(0, 0), (1, 2)])
 def test_a_marker_ends_the_verification_of_its_own_transaction(epoch, version):
     log = open_log()
-    asked = log.producers.begin_verification(read_header(transactional_batch(epoch=0)), True, NOW_MS)
+    asked = begin_verification(log, read_header(transactional_batch(epoch=0)), starts_at_0=True)
     end(log, commit=False, epoch=epoch, version=version)
     assert not log.producers.is_verifying(7, asked)
 
@@ -214,7 +218,7 @@ def test_a_marker_ends_the_verification_of_its_own_transaction(epoch, version):
 def test_a_higher_sequence_waits_for_the_lowest_that_was_not_verified():
     log = open_log()
     for sequence in (3, 0, 5):
-        log.producers.begin_verification(read_header(transactional_batch(sequence)), False, NOW_MS)
+        begin_verification(log, read_header(transactional_batch(sequence)), starts_at_0=False)
     assert refused(log, send, 3) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     send(log, 0)
     assert refused(log, send, 3) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
@@ -226,14 +230,14 @@ def test_a_batch_that_comes_again_after_its_transaction_holds_up_no_other(first)
     log = open_log()
     send(log, first)
     end(log, commit=True)
-    late = log.producers.begin_verification(read_header(transactional_batch(first)), False, NOW_MS)
+    late = begin_verification(log, read_header(transactional_batch(first)), starts_at_0=False)
     assert not log.producers.is_verifying(7, late)
     assert send(log, (first + 1) % 2**31).first_offset == 2
 
 
 def test_an_idempotent_batch_of_an_unknown_producer_waits_for_what_was_not_verified():
     log = open_log()
-    log.producers.begin_verification(read_header(transactional_batch(0)), False, NOW_MS)
+    begin_verification(log, read_header(transactional_batch(0)), starts_at_0=False)
     assert refused(log, append, batch(producer_id=7, producer_epoch=0, base_sequence=3)) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
     assert append(log, batch(producer_id=7, producer_epoch=0, base_sequence=0)).first_offset == 0
 
@@ -241,7 +245,7 @@ def test_an_idempotent_batch_of_an_unknown_producer_waits_for_what_was_not_verif
 def test_a_client_of_an_epoch_per_transaction_begins_an_unknown_producer_with_0():
     log = open_log()
     header = read_header(transactional_batch(3))
-    log.producers.begin_verification(header, True, NOW_MS)
+    begin_verification(log, header, starts_at_0=True)
     assert refused(log, send, 3) == ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from benchmarks.peers import free_ports
+from benchmarks.ports import free_ports
 from odradek.client.login import Login
 from odradek.protocol.api_keys import ApiKey
 from odradek.testing import Broker

@@ -56,6 +56,18 @@ def purgatory(timer):
     return Purgatory("Test", timer)
 
 
+def test_operations_are_tried_once_for_several_keys(purgatory):
+    one, both = Operation(), Operation()
+    purgatory.try_complete_else_watch(one, ["a"])
+    purgatory.try_complete_else_watch(both, ["a", "b", "c"])
+    purgatory.check_together(["c", "a", "b", "d"])
+    assert (one.tries, both.tries) == (2, 2)
+    one.is_ready = both.is_ready = True
+    one.when_completed = both.force_complete
+    purgatory.check_together("abc")
+    assert (one.tries, both.tries, purgatory.completed, purgatory.watched) == (3, 2, 2, 0)
+
+
 keys = st.sampled_from("abc")
 
 

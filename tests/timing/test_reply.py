@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.timing.reply import Reply
+from odradek.timing.reply import Reply, all_of, replied
 
 
 def test_who_waits_is_called_when_the_response_comes():
@@ -61,3 +61,13 @@ def test_a_reply_has_one_owner():
     reply.when_done(print)
     with pytest.raises(RuntimeError):
         reply.when_done(print)
+
+
+def test_all_of_them_are_complete_with_the_last_one():
+    first, last = Reply(), Reply()
+    whole = all_of([first, replied(2), last])
+    last.complete(3)
+    assert not whole.done
+    first.complete(1)
+    assert whole.response == [1, 2, 3]
+    assert all_of([]).response == []

@@ -7,6 +7,7 @@ from odradek.protocol.errors import ErrorCode
 from tests.broker.api.bed import make_broker
 from tests.broker.api.in_process import Node, new_broker
 from tests.broker.api.share_requests import ShareNode, new_share_broker
+from tests.broker.api.streams_requests import NO_DELAY, StreamsNode
 
 
 @pytest.fixture
@@ -41,4 +42,13 @@ async def shares():
     async with new_share_broker() as broker:
         node = ShareNode(broker)
         await node.turn_on()
+        yield node
+
+
+@pytest.fixture
+async def streams():
+    """A broker with a topic ``t`` of two partitions, which assigns tasks at once."""
+    async with new_broker(**NO_DELAY) as broker:
+        node = StreamsNode(broker)
+        await node.create(partition_count=2)
         yield node

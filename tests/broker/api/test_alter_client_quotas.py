@@ -104,6 +104,8 @@ def test_nothing_is_written_where_it_is_only_validated(core):
         (named(user="u"), {PRODUCE: 0.0}, f"Quota {PRODUCE} must be greater than 0"),
         (named(user="u"), {REQUESTS: -1.0}, f"Quota {REQUESTS} must be greater than 0"),
         (named(user="u"), {PRODUCE: 1.5}, f"{PRODUCE} cannot be a fractional value."),
+        (named(user="u"), {PRODUCE: float("inf")}, f"Quota {PRODUCE} must be a finite number"),
+        (named(user="u"), {PRODUCE: float("nan")}, f"Quota {PRODUCE} must be a finite number"),
         (named(user="u"), {PRODUCE: 1e19}, f"Proposed value for {PRODUCE} is too large for a LONG."),
         (named(ip=DEFAULT), {CONNECTIONS: 2.0**31}, f"Proposed value for {CONNECTIONS} is too large for an INT."),
         (named(ip=DEFAULT), {CONNECTIONS: 0.5}, f"{CONNECTIONS} cannot be a fractional value."),

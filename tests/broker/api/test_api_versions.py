@@ -15,7 +15,8 @@ _m = messages(ApiKey.API_VERSIONS)
 
 def ask(session, version, subscriptions=(), **fields):
     image = SimpleNamespace(features={}, configured=lambda _type: list(subscriptions))
-    services = SimpleNamespace(controller=SimpleNamespace(image=image, log_end_offset=1, kraft_version=0))
+    controller = SimpleNamespace(image=image, log_end_offset=1, kraft_version=0)
+    services = SimpleNamespace(controller=controller, cluster_id="mine", node_id=7)
     context = RequestContext(ApiKey.API_VERSIONS, version, 1, "client", session)
     return load_handler(ApiKey.API_VERSIONS)(services, context, _m.ApiVersionsRequest(**fields))
 
@@ -43,6 +44,23 @@ def test_a_name_or_version_that_is_none_is_refused_and_not_kept(session, name, v
 def test_older_clients_name_no_software(session):
     assert ask(session, 2).error_code == ErrorCode.NONE
     assert session.client_software_name is None
+
+
+@pytest.mark.parametrize(
+    ("cluster_id", "node_id", "code"),
+    [
+        (None, -1, ErrorCode.NONE),
+        ("mine", 7, ErrorCode.NONE),
+        ("mine", 8, ErrorCode.REBOOTSTRAP_REQUIRED),
+        ("other", 7, ErrorCode.REBOOTSTRAP_REQUIRED),
+        (None, 7, ErrorCode.INVALID_REQUEST),
+        ("mine", -1, ErrorCode.INVALID_REQUEST),
+    ],
+)
+def test_a_client_that_takes_the_broker_for_another_starts_again(session, cluster_id, node_id, code):
+    software = {"client_software_name": "raw", "client_software_version": "1"}
+    answer = ask(session, 5, cluster_id=cluster_id, node_id=node_id, **software)
+    assert (answer.error_code, bool(answer.api_keys)) == (code, code == ErrorCode.NONE)
 
 
 @pytest.mark.parametrize("subscriptions", [set(), {"somebody's"}])

@@ -27,7 +27,7 @@ def test_a_topic_is_described_with_its_override():
 @pytest.mark.parametrize("keys", [None, ()])
 def test_without_keys_every_config_is_described(keys):
     (topic, broker) = describe(make_broker("events"), (2, "events"), (4, "1"), keys=keys)
-    assert len(topic.configs) == 34
+    assert len(topic.configs) == 37
     assert len(broker.configs) > 90
 
 
@@ -47,10 +47,11 @@ def test_the_clusters_default_broker_has_the_name_of_nobody():
     broker = make_broker("events")
     broker.controller.alter_configs([(4, "", "max.connections", "5")])
     (result,) = describe(broker, (4, ""))
-    assert [(config.name, config.value, config.config_source) for config in result.configs] == [("max.connections", "5", 3)]
+    described = [(config.name, config.value, config.config_source) for config in result.configs]
+    assert described == [("min.insync.replicas", "1", 3), ("max.connections", "5", 3)]
 
 
-# As Kafka 4.3.1 gave them for a group and a subscription that nobody has configured, and the dead-letter queue of Kafka 4.4.
+# As Kafka 4.4.0 gives them for a group and a subscription that nobody has configured.
 KAFKAS_GROUP_CONFIGS = """
     consumer.session.timeout.ms=45000 consumer.assignment.interval.ms=1000 consumer.heartbeat.interval.ms=5000
     share.auto.offset.reset=latest share.renew.acknowledge.enable=true share.session.timeout.ms=45000
@@ -58,8 +59,19 @@ KAFKAS_GROUP_CONFIGS = """
     share.assignment.interval.ms=1000 share.isolation.level=read_uncommitted share.partition.max.record.locks=2000
     streams.initial.rebalance.delay.ms=3000 streams.assignment.interval.ms=1000 streams.heartbeat.interval.ms=5000
     streams.session.timeout.ms=45000 streams.num.standby.replicas=0
+    streams.rack.aware.assignment.tags= streams.assignor.name=sticky
     errors.deadletterqueue.topic.name= errors.deadletterqueue.copy.record.enable=false
 """
+
+
+def test_internal_configs_of_a_group_are_described_if_the_group_or_the_broker_has_set_them():
+    (before,) = describe(make_broker(), (32, "g"))
+    broker = make_broker(group_streams_task_offset_interval_ms="30000")
+    broker.controller.alter_configs([(32, "g", "streams.num.warmup.replicas", "3")])
+    (after,) = describe(broker, (32, "g"))
+    known = {config.name for config in before.configs}
+    added = {config.name: (config.value, config.config_source) for config in after.configs if config.name not in known}
+    assert added == {"streams.num.warmup.replicas": ("3", 8), "streams.task.offset.interval.ms": ("30000", 4)}
 
 
 def test_a_group_and_client_metrics_have_kafkas_defaults():

@@ -7,9 +7,12 @@ import pytest
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.message_types.api_versions import ApiVersionsRequest
 from odradek.protocol.message_types.share_acknowledge import ShareAcknowledgeRequest
+from odradek.testing import SocketlessBroker
 from odradek.timing.reply import Reply
 from tests.broker.api.bed import ask, make_broker
+from tests.broker.api.in_process import CONFIGS, Node
 from tests.broker.api.share_members import ACCEPT, REJECT, RELEASE, RENEW, Member, begin_group, errors, told
 
 
@@ -36,6 +39,25 @@ async def test_records_are_accepted_released_and_rejected(member):
     assert response.acquisition_lock_timeout_ms == 30_000
     assert told(await member.fetch()) == {0: ((1, 1, 2), "0-2")}
     assert errors(await member.acknowledge((0, 1, 1, RENEW), is_renew_ack=True)) == {0: None}
+
+
+async def test_other_requests_are_answered_while_thousands_of_records_are_acknowledged():
+    broker = SocketlessBroker(configs=CONFIGS | {"group.share.partition.max.record.locks": "4000"})
+    await broker.start()
+    node = Node(broker)
+    topic_id = await node.create()
+    await begin_group(node, topic_id)
+    await node.produce(values=[b"v"] * 4_000)
+    member = Member(node, topic_id)
+    assert told(await member.fetch(0, max_records=4_000)) == {0: ((0, 3_999, 1), "0-3999")}
+    acknowledging = asyncio.create_task(member.acknowledge((0, 0, 3_999, *[ACCEPT, RELEASE] * 2_000)))
+    await asyncio.sleep(0)
+    for _ in range(3):
+        await node.ask(ApiKey.API_VERSIONS, ApiVersionsRequest("a", "1"))
+        assert not acknowledging.done()
+    assert errors(await acknowledging) == {0: None}
+    assert len(told(await member.fetch(max_records=4_000))[0]) == 2_001
+    await broker.stop()
 
 
 async def test_a_request_belongs_to_its_session(member):

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from odradek.controller.metadata.client_quotas import CONSUMER_BYTE_RATE
 from odradek.coordinator.runtime.result import EndTxnMarker
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
@@ -16,6 +17,7 @@ from tests.broker.api.bed import ask, make_broker
 from tests.broker.api.consumer_requests import set_configs
 from tests.broker.api.in_process import Node, new_broker
 from tests.broker.api.share_members import ACCEPT, GAP, RELEASE, RENEW, Member, begin_group, errors, told
+from tests.broker.quotas.bed import quota
 
 VALUES = [b"a", b"b", b"c"]
 
@@ -88,6 +90,41 @@ async def test_each_wrong_request_gets_kafkas_error(node, topic_id):
     # A group without a state is unknown to the share coordinator.
     other = Member(node, topic_id, "other", group_id="h")
     assert set(told(await other.fetch(0))) == {0}
+
+
+async def test_odd_wishes_are_answered_as_kafka_does(node, topic_id):
+    """Kafka fails the fetch for an unknown acquire mode, but not its acknowledgements; negative bytes fail a partition."""
+    member, other = Member(node, topic_id), Member(node, topic_id, "other")
+    for _ in range(3):
+        await node.produce(values=VALUES)
+    assert told(await member.fetch(0, min_bytes=-1, max_wait_ms=-1, max_records=-1)) == {0: ()}
+    assert told(await member.fetch(max_bytes=0, max_wait_ms=1_000)) == {}
+    assert told(await member.fetch(max_bytes=-1, max_wait_ms=1_000)) == {0: ("UNKNOWN_SERVER_ERROR",)}
+    # In batches of one record at least.
+    for size, first_offset in ((0, 0), (-1, 3)):
+        fetched = await member.fetch(batch_size=size, max_records=3, min_bytes=-1, max_wait_ms=-1)
+        assert told(fetched) == {0: ((first_offset, first_offset + 2, 1), f"{first_offset}-{first_offset + 2}")}
+    for mode in (2, -1):
+        refused = await member.fetch(acknowledge=[(0, mode + 1, mode + 1, ACCEPT)], share_acquire_mode=mode)
+        assert (refused.error_code, refused.responses) == (ErrorCode.UNKNOWN_SERVER_ERROR, ())
+    # Where there is nothing to read, no mode matters.
+    assert told(await other.fetch(7, share_acquire_mode=2)) == {7: ("UNKNOWN_TOPIC_OR_PARTITION",)}
+    assert (await member.fetch(epoch=-1, share_acquire_mode=2)).error_code == ErrorCode.NONE
+    assert told(await other.fetch(0, min_bytes=10_000, max_wait_ms=100)) == {
+        0: ((1, 2, 2), (4, 5, 2), (6, 8, 1), "0-8"),
+        7: ("UNKNOWN_TOPIC_OR_PARTITION",),
+    }
+
+
+async def test_a_member_over_its_fetch_quota_gets_the_records_that_it_acquired_and_a_throttle_time(node, topic_id):
+    quota(node.core, CONSUMER_BYTE_RATE, 50, client_id=None)
+    for _ in range(3):
+        await node.produce(values=[bytes(300)])
+    first = await Member(node, topic_id).fetch(0)
+    # No more at once than an idle client may have.
+    assert (told(first), first.throttle_time_ms) == ({0: ((0, 0, 1), "0-0")}, 0)
+    second = await Member(node, topic_id, "other").fetch(0)
+    assert (told(second), second.throttle_time_ms) == ({0: ((1, 1, 1), "1-1")}, pytest.approx(7_920, abs=80))
 
 
 async def test_a_renewal_keeps_records_and_fetches_nothing(node, topic_id):
@@ -184,6 +221,19 @@ async def test_records_that_the_log_has_removed_are_skipped(node, topic_id):
     partition.log.delete_records_before(4)
     assert told(await member.fetch(0)) == {0: ()}
     assert told(await member.fetch()) == {0: ((4, 8, 1), "3-8")}
+
+
+async def test_a_leader_that_is_elected_again_forgets_what_it_had_before(node, topic_id):
+    """Another broker may have led meanwhile, and changes of a partition may be learnt together."""
+    await node.produce(values=VALUES)
+    member = Member(node, topic_id)
+    assert told(await member.fetch(0)) == {0: ((0, 2, 1), "0-2")}
+    partition = node.core.partitions.get("t", 0)
+    partition.become_leader(partition.leader_epoch)
+    assert told(await member.fetch()) == {}
+    partition.become_leader(partition.leader_epoch + 2)
+    assert list(node.core.share_partitions) == []
+    assert told(await member.fetch(max_wait_ms=5_000)) == {0: ((0, 2, 1), "0-2")}
 
 
 async def test_a_deleted_topic_ends_its_share_partitions(node, topic_id):

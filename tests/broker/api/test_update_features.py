@@ -14,7 +14,7 @@ def update(feature, level, upgrade_type=1):
 
 
 def test_the_level_that_is_may_be_asked_for():
-    assert update("metadata.version", 30).error_code == ErrorCode.NONE
+    assert update("metadata.version", 33).error_code == ErrorCode.NONE
 
 
 def test_the_transaction_version_may_be_lowered_but_not_by_an_upgrade():
@@ -23,7 +23,7 @@ def test_the_transaction_version_may_be_lowered_but_not_by_an_upgrade():
 
 
 def test_the_log_tells_of_the_voter_from_kraft_version_1_on(core):
-    levels = {"kraft.version": 1, "share.version": 1}
+    levels = {"kraft.version": 1, "share.version": 2}
     for _ in range(2):
         updates = [M.FeatureUpdateKey(feature=name, max_version_level=level, upgrade_type=1) for name, level in levels.items()]
         assert ask(core, ApiKey.UPDATE_FEATURES, feature_updates=updates).error_code == ErrorCode.NONE
@@ -32,7 +32,7 @@ def test_the_log_tells_of_the_voter_from_kraft_version_1_on(core):
 
 
 @pytest.mark.parametrize(
-    ("feature", "level", "upgrade_type"), [("nope", 1, 1), ("metadata.version", 29, 2), ("metadata.version", 31, 1)]
+    ("feature", "level", "upgrade_type"), [("nope", 1, 1), ("metadata.version", 32, 2), ("metadata.version", 34, 1)]
 )
 def test_a_level_that_cannot_be_is_refused(feature, level, upgrade_type):
     response = update(feature, level, upgrade_type)

@@ -5,7 +5,7 @@ import time
 
 import pytest
 
-from benchmarks.peers import free_ports
+from benchmarks.ports import free_ports
 from odradek.client.api import Api
 from odradek.client.blocking import BlockingClient
 from odradek.client.login import Login
@@ -22,10 +22,12 @@ pytestmark = pytest.mark.timeout(120)
 
 [PAGE] = (block for block in code_blocks(DOCS / "sasl.md", "properties") if "token.endpoint.url" in block)
 
+ISSUER = "https://issuer.example.com"
+
 
 def token_of(user, **claims):
     now_s = int(time.time())
-    return {"sub": user, "aud": "kafka", "iat": now_s, "exp": now_s + 600, **claims}
+    return {"sub": user, "aud": "kafka", "iss": ISSUER, "iat": now_s, "exp": now_s + 600, **claims}
 
 
 class Cluster:

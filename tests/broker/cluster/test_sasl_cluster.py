@@ -7,7 +7,7 @@ from urllib.request import urlopen
 
 import pytest
 
-from benchmarks.peers import free_ports
+from benchmarks.ports import free_ports
 from odradek.client.api import Api
 from odradek.client.blocking import BlockingClient
 from odradek.client.login import Login

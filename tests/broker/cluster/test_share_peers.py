@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from odradek.broker.api import load_handler
 from odradek.broker.cluster.broker_clients import BrokerClients, PeerNetwork
 from odradek.broker.cluster.share_peers import ShareStatePeers
-from odradek.broker.coordination.share_persister import SharePersister
+from odradek.broker.share.share_persister import SharePersister
 from odradek.coordinator.runtime.hashing import partition_for
 from odradek.coordinator.share.state import PartitionState, StateBatch, StateSummary
 from odradek.protocol.errors import ErrorCode, KafkaError

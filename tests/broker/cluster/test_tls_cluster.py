@@ -6,8 +6,8 @@ import sys
 
 import pytest
 
+from benchmarks.ports import free_ports
 from odradek.protocol.api_keys import ApiKey
-from tests.broker.network.test_listeners_on_the_wire import free_ports
 from tests.broker_process import BrokerProcess, command_environment
 from tests.raw_client import fetch_fields
 from tests.tls import TlsClient

@@ -143,7 +143,7 @@ async def test_members_of_the_consumer_protocol_are_counted_as_well(groups):
     groups.bed.clock.advance(45_001)
     after = groups.bed.read()
     assert (read["odradek_group_heartbeats_total"], read["odradek_group_members"]) == ({(): 2}, {(): 2})
-    assert read[f"{COORDINATOR}group_count"] == {("classic",): 1, ("consumer",): 1, ("share",): 0}
+    assert read[f"{COORDINATOR}group_count"] == {("classic",): 1, ("consumer",): 1, ("share",): 0, ("streams",): 0}
     assert (read[STATES], read[f"{STATES}stable"], read[f"{STATES}empty"]) == ({(): 1}, {(): 1}, {(): 0})
     assert after["odradek_group_sessions_expired_total"] == {(): 2}
 

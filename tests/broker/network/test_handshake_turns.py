@@ -7,9 +7,9 @@ import ssl
 
 import pytest
 
+from benchmarks.ports import free_ports
 from odradek.broker.network.handshake_turns import MOST_UNDER_WAY, STEPS_A_TURN, HandshakeTurns
 from odradek.protocol.api_keys import ApiKey
-from tests.broker.network.test_listeners_on_the_wire import free_ports
 from tests.raw_client import RawClient
 from tests.tls import TlsClient
 

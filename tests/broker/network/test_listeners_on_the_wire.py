@@ -4,18 +4,11 @@ import socket
 
 import pytest
 
+from benchmarks.ports import free_ports
 from odradek.protocol.api_keys import ApiKey
 from tests.raw_client import RawClient, fetch_fields
 
 PROTOCOLS = "listener.security.protocol.map"
-
-
-def free_ports(count):
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports = [each.getsockname()[1] for each in sockets]
-    for each in sockets:
-        each.close()
-    return ports
 
 
 def is_served(client):

@@ -121,15 +121,15 @@ def test_what_waits_before_a_malformed_request_is_answered(client, other, topic)
     assert client.is_closed_by_peer()
 
 
-@pytest.mark.parametrize("version", [5, 99, 32767, -1])
+@pytest.mark.parametrize("version", [6, 99, 32767, -1])
 def test_an_unsupported_api_versions_is_answered_in_version_0_with_its_own_versions(client, version):
-    # A header of version 2, and two compact strings in whatever comes after version 4.
+    # A header of version 2, and two compact strings in whatever comes after version 5.
     request = struct.pack(">hhih", ApiKey.API_VERSIONS, version, 1, -1) + b"\x00\x04raw\x021\x00"
     client.socket.sendall(struct.pack(">i", len(request)) + request)
     client._correlation_id = 1
     response = client.receive(ApiKey.API_VERSIONS, 0)
     assert response.error_code == UNSUPPORTED_VERSION
-    assert [(key.api_key, key.min_version, key.max_version) for key in response.api_keys] == [(ApiKey.API_VERSIONS, 0, 4)]
+    assert [(key.api_key, key.min_version, key.max_version) for key in response.api_keys] == [(ApiKey.API_VERSIONS, 0, 5)]
     assert is_served(client)
 
 

@@ -6,8 +6,8 @@ import ssl
 
 import pytest
 
+from benchmarks.ports import free_ports
 from odradek.protocol.api_keys import ApiKey
-from tests.broker.network.test_listeners_on_the_wire import free_ports
 from tests.raw_client import RawClient, fetch_fields
 from tests.tls import TlsClient, hello_of
 

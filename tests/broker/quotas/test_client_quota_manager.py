@@ -5,7 +5,13 @@ from uuid import UUID
 import pytest
 
 from odradek.broker.metrics.broker import QUOTA_SECTION
-from odradek.broker.quotas.client_quota_manager import IDLE_MS, ClientQuotaManager, QuotaWindow, fetch_response_bytes
+from odradek.broker.quotas.client_quota_manager import (
+    IDLE_MS,
+    ClientQuotaManager,
+    QuotaWindow,
+    fetch_response_bytes,
+    share_fetch_response_bytes,
+)
 from odradek.broker.replica.fetch_partitions import FetchPartition
 from odradek.controller.metadata.client_quotas import (
     CONTROLLER_MUTATION_RATE,
@@ -19,6 +25,8 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.broker_codecs import response_encoder
 from odradek.protocol.message_types.fetch import AbortedTransaction, FetchableTopicResponse, FetchResponse, PartitionData
 from odradek.protocol.message_types.fetch import FetchPartition as GuardedRequest
+from odradek.protocol.message_types.share_fetch import AcquiredRecords, ShareFetchableTopicResponse, ShareFetchResponse
+from odradek.protocol.message_types.share_fetch import PartitionData as ShareData
 from odradek.protocol.records import Record, build_batch
 from tests.broker.quotas.bed import Client, broker_with, quota, told_ms
 from tests.cases import each_case
@@ -154,6 +162,16 @@ def test_the_size_is_that_of_the_body_and_four_bytes(version, partitions):
     encoded = response_encoder(ApiKey.FETCH, version)(1, FetchResponse(responses=topics))
     header_bytes = 9 if version >= 12 else 8
     assert fetch_response_bytes(version, results) == sum(map(len, encoded)) - header_bytes + 4
+
+
+@each_case("version", [1, 2])
+def test_the_size_of_a_share_fetch_response_is_that_of_its_body_and_four_bytes(version):
+    acquired = [AcquiredRecords(offset, offset, 1) for offset in range(200)]
+    data = [ShareData(0, records=bytes(300), acquired_records=acquired), ShareData(1, 3, records=b"")]
+    for partitions in (data, data[1:], []):
+        response = ShareFetchResponse(responses=[ShareFetchableTopicResponse(TOPIC_ID, partitions)] if partitions else [])
+        encoded = response_encoder(ApiKey.SHARE_FETCH, version)(1, response)
+        assert share_fetch_response_bytes(response) == sum(map(len, encoded)) - 9 + 4
 
 
 # Metrics of quotas.

@@ -10,6 +10,7 @@ from odradek.broker.start.storage_start import log_manager_for
 from odradek.common.config import load
 from odradek.common.config.listener_config import Endpoint
 from odradek.common.context import Reply, RequestContext, Session
+from odradek.controller.metadata.snapshot_generator import write_bootstrap
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.broker_codecs import response_encoder
 from odradek.protocol.message_types import fetch, fetch_snapshot
@@ -30,9 +31,9 @@ METADATA_ID = UUID(int=1)
 
 
 class NodeBed:
-    """``node`` is started anew, on the same disk, by ``start``."""
+    """``node`` is started anew, on the same disk, by ``start``. The directory was formatted with ``bootstrap``, if any."""
 
-    def __init__(self, **settings):
+    def __init__(self, bootstrap=(), /, **settings):
         self.config = load(None, SETTINGS | {name.replace("_", "."): value for name, value in settings.items()})
         self.file_system = MemoryFileSystem()
         self.clock = VirtualClock()
@@ -46,7 +47,15 @@ class NodeBed:
             call_soon=lambda _: None,
             on_failed=self.failures.append,
         )
+        if bootstrap:
+            self.format(bootstrap)
         self.start()
+
+    def format(self, bootstrap):
+        log_manager = log_manager_for(self.shared)
+        log_manager.start()
+        log_manager.release()
+        write_bootstrap(self.file_system, "/data", bootstrap, 0)
 
     def start(self):
         self.log_manager = log_manager_for(self.shared)

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from benchmarks.peers import free_ports
+from benchmarks.ports import free_ports
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.record_batch import iter_batches
 from tests.broker_process import BrokerProcess

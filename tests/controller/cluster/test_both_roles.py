@@ -5,7 +5,7 @@ The directory was a lone broker's before, and is one's again in the end.
 
 import pytest
 
-from benchmarks.peers import free_ports
+from benchmarks.ports import free_ports
 from tests.broker_process import BrokerProcess
 from tests.campaigns.kafka_tools.odradek_brokers import OdradekBrokers
 from tests.controller.cluster.own_clusters import SETTINGS, Clients, Quorum, values_of

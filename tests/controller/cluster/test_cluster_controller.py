@@ -22,7 +22,6 @@ def test_a_new_cluster_has_eligible_leader_replicas_and_one_min_isr():
     cluster = Cluster({MIN_ISR: "2"})
     assert cluster.log.last_records == [
         *BOOTSTRAP_RECORDS,
-        FeatureLevelRecord(name=ELR, feature_level=1),
         ConfigRecord(resource_type=4, resource_name="", name=MIN_ISR, value="2"),
     ]
 
@@ -55,7 +54,7 @@ def test_partitions_of_a_broker_that_was_alone_are_led_by_it_again_when_it_regis
     cluster = Cluster(log=log)
     assert cluster.state() == (1, 3, (1,), (), 5)
     cluster.register(1)
-    assert cluster.state() == (-1, 4, (1,), (), 6)
+    assert cluster.state() == (-1, 4, (), (), 6)
     cluster.unfence(1)
     assert cluster.state() == (1, 5, (1,), (), 7)
 
@@ -77,6 +76,7 @@ def test_a_feature_is_finalized_where_all_brokers_support_it(cluster):
     assert done(cluster.controller.update_features([("group.version", 0, SAFE_DOWNGRADE)])) is None
     assert done(cluster.controller.update_features([("group.version", 1, UPGRADE)])) is None
     assert cluster.log.last_records == [FeatureLevelRecord(name="group.version", feature_level=1)]
+    assert done(cluster.controller.update_features([("streams.version", 0, SAFE_DOWNGRADE)])) is None
     without = [feature for feature in FEATURES if feature.name != "streams.version"]
     cluster.register(2, features=[*without, Feature("streams.version", 0, 0)])
     with pytest.raises(KafkaError) as refused:

@@ -82,7 +82,8 @@ def test_the_documents_name_what_is_served():
 
 
 def test_api_versions_tells_what_is_served_and_the_features(bed):
-    response = bed.ask(ApiKey.API_VERSIONS, ApiVersionsRequest())
+    asked = ApiVersionsRequest(client_software_name="kafka", client_software_version="4.4.0")
+    response = bed.ask(ApiKey.API_VERSIONS, asked)
     assert {(api.api_key, api.min_version, api.max_version) for api in response.api_keys} == {
         (api_key, served.min_version, served.max_version) for api_key, served in SERVED.items()
     }
@@ -90,7 +91,7 @@ def test_api_versions_tells_what_is_served_and_the_features(bed):
     assert finalized == bed.node.controller.image.features
     assert {feature.name for feature in response.supported_features} == set(SUPPORTED_FEATURES)
     assert response.finalized_features_epoch == bed.node.log.end_offset - 1
-    older = bed.ask(ApiKey.API_VERSIONS, ApiVersionsRequest(), 3)
+    older = bed.ask(ApiKey.API_VERSIONS, asked, 3)
     assert {feature.name for feature in older.supported_features} == {"metadata.version"}
 
 

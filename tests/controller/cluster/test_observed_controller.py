@@ -37,7 +37,7 @@ async def described(quorum):
 async def test_an_observer_has_the_controllers_log_over_a_restart_with_another_epoch(tmp_path, controller, quorum):
     async with quorum.observing(tmp_path / "copy") as observed:
         await observed.has_applied(5)
-        assert observed.image.features["metadata.version"] == 30
+        assert observed.image.features["metadata.version"] == 33
         before = observed.observer.leader
         controller.kill9()
         controller.start()
@@ -67,7 +67,7 @@ async def test_an_observer_begins_at_a_snapshot_where_the_log_is_cut_off(tmp_pat
         quorum = RealQuorum(controller)
         async with quorum.observing(tmp_path / "copy") as observed:
             await observed.until(lambda: observed.follower.is_caught_up and observed.log.start_offset > 0)
-            assert observed.image.features["metadata.version"] == 30
+            assert observed.image.features["metadata.version"] == 33
             await observed.has_applied(observed.log.start_offset + 20)
         quorum.close()
     finally:

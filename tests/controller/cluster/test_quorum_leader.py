@@ -2,13 +2,16 @@
 
 import pytest
 
+from odradek.controller.metadata.scram_credentials import credential_record
+from odradek.controller.metadata.snapshot_files import BOOTSTRAP
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.fetch import FetchRequest, FetchTopic
-from odradek.protocol.metadata_records import ConfigRecord
+from odradek.protocol.metadata_records import ConfigRecord, decode
 from odradek.protocol.quorum_records import KRAFT_VERSION, KRAFT_VOTERS, LEADER_CHANGE, control_type
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import read_records
+from odradek.protocol.scram import MECHANISMS
 from tests.controller.cluster.nodes import NODE_ID, NodeBed
 from tests.memory_filesystem import MemoryFile
 
@@ -188,6 +191,22 @@ def test_who_has_nothing_is_sent_to_the_newest_snapshot():
         assert (partition.snapshot_id.end_offset, partition.snapshot_id.epoch) == newest
         assert partition.records is None
     assert bed.fetch(newest.end_offset, newest.epoch).snapshot_id.end_offset == -1
+
+
+def test_the_records_of_a_formatted_directory_are_fetched_from_the_log():
+    mechanism = MECHANISMS["SCRAM-SHA-256"]
+    user = credential_record("alice", mechanism, salt=b"salt", salted=bytes(32), iterations=4096)
+    bed = NodeBed([user])
+    assert bed.node.log.snapshots.ids == [BOOTSTRAP]
+    for _ in range(2):
+        partition = bed.fetch(0, 0, max_wait_ms=300)
+        assert partition.snapshot_id.end_offset == -1
+        data = partition.records
+        positions = [position for position, header in iter_batches(data) if not header.is_control]
+        assert [decode(record.value) for position in positions for record in read_records(data, position)].count(user) == 1
+        # A follower cannot begin at it.
+        assert bed.fetch_snapshot(*BOOTSTRAP).error_code == ErrorCode.SNAPSHOT_NOT_FOUND
+        bed.restart()
 
 
 def test_a_snapshot_is_fetched_in_parts():

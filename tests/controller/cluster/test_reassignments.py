@@ -2,6 +2,7 @@
 
 import pytest
 
+from odradek.controller.metadata.decisions import NewPartitions, NewTopic
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.alter_partition_reassignments import (
     AlterPartitionReassignmentsRequest,
@@ -41,6 +42,16 @@ def listed(cluster, topics=None):
 
 def record(cluster, **what):
     return PartitionChangeRecord(partition_id=0, topic_id=cluster.partition().topic_id, **what)
+
+
+def test_a_replica_cannot_be_assigned_to_a_broker_whose_directories_are_all_cordoned(cluster):
+    cluster.heartbeat(4, cordoned_log_dirs=[directory(4)])
+    assert reassign(cluster, [1, 2, 4]) == ErrorCode.INVALID_REPLICA_ASSIGNMENT
+    [assigned] = done(cluster.controller.create_topics([NewTopic("assigned", -1, -1, [(0, (4,))])]))
+    [grown] = done(cluster.controller.create_partitions([NewPartitions("t", 3, [(1, 2, 4)])]))
+    assert [each.error.code for each in (assigned, grown)] == [ErrorCode.INVALID_REPLICA_ASSIGNMENT] * 2
+    cluster.heartbeat(4, cordoned_log_dirs=[])
+    assert reassign(cluster, [1, 2, 4]) == ErrorCode.NONE
 
 
 def test_a_move_begins_with_all_replicas_and_ends_when_the_new_one_is_in_sync(cluster):

@@ -7,9 +7,18 @@ import pytest
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.broker_registration import Feature
 from odradek.protocol.message_types.unregister_broker import UnregisterBrokerRequest
-from odradek.protocol.metadata_records.nodes import NodeEndpoint, NodeFeature, RegisterBrokerRecord, UnregisterBrokerRecord
+from odradek.protocol.message_types.unregister_controller import UnregisterControllerRequest
+from odradek.protocol.metadata_records import FeatureLevelRecord
+from odradek.protocol.metadata_records.nodes import (
+    NodeEndpoint,
+    NodeFeature,
+    RegisterBrokerRecord,
+    RegisterControllerRecord,
+    UnregisterBrokerRecord,
+    UnregisterControllerRecord,
+)
 from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
-from tests.controller.cluster.clusters import FEATURES, SESSION_MS, directory
+from tests.controller.cluster.clusters import CONTROLLER_ID, FEATURES, SESSION_MS, directory
 from tests.controller.metadata.doubles import done
 
 INCARNATION = UUID(int=77)
@@ -118,6 +127,18 @@ def test_a_broker_that_is_unregistered_leads_nothing_and_is_gone(cluster):
     ]
     assert list(cluster.image.kept.brokers) == [2]
     assert unregister(cluster, 1).error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+
+
+def test_a_controller_that_is_gone_is_unregistered_and_the_active_one_is_not(cluster):
+    def ask(controller_id):
+        return done(cluster.controller.unregister_controller(UnregisterControllerRequest(controller_id))).error_code
+
+    done(cluster.controller.write([RegisterControllerRecord(controller_id=7)]))
+    assert ask(CONTROLLER_ID) == ErrorCode.INVALID_REQUEST
+    assert cluster.new_records(lambda: ask(7)) == [UnregisterControllerRecord(controller_id=7)]
+    assert (ask(7), list(cluster.image.kept.records())) == (ErrorCode.CONTROLLER_ID_NOT_REGISTERED, [])
+    done(cluster.controller.write([FeatureLevelRecord(name="metadata.version", feature_level=32)]))
+    assert ask(7) == ErrorCode.UNSUPPORTED_VERSION
 
 
 def test_a_broker_that_has_leave_to_stop_may_start_again_at_once(cluster):

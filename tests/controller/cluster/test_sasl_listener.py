@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from benchmarks.peers import free_ports
+from benchmarks.ports import free_ports
 from odradek.client.api import Api, ClientError, LoginFailed
 from odradek.client.blocking import BlockingClient
 from odradek.client.login import Login

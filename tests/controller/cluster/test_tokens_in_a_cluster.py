@@ -4,7 +4,7 @@ from contextlib import ExitStack
 
 import pytest
 
-from benchmarks.peers import free_ports
+from benchmarks.ports import free_ports
 from odradek.client.api import Api, LoginFailed
 from odradek.client.blocking import BlockingClient
 from odradek.client.login import Login

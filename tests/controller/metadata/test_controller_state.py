@@ -23,13 +23,13 @@ from odradek.protocol.metadata_records import (
 from odradek.protocol.metadata_records.nodes import BrokerRegistrationChangeRecord, RegisterBrokerRecord
 from tests.controller.metadata.doubles import ALONE, DIRECTORY_ID, RecordedLog, Witness, done, make_controller
 
-# As kafka-features.sh upgrade --release-version 4.3 asks for them: (feature, level, upgrade type).
-RELEASE_4_3 = [
+# As kafka-features.sh upgrade --release-version 4.4 asks for them: (feature, level, upgrade type).
+RELEASE_4_4 = [
     ("eligible.leader.replicas.version", 1, 1),
     ("group.version", 1, 1),
     ("kraft.version", 1, 1),
-    ("metadata.version", 30, 1),
-    ("share.version", 1, 1),
+    ("metadata.version", 33, 1),
+    ("share.version", 2, 1),
     ("streams.version", 1, 1),
     ("transaction.version", 2, 1),
 ]
@@ -46,16 +46,17 @@ def state(image):
     )
 
 
-def test_a_new_log_begins_with_the_feature_levels_of_its_metadata_version(controller, log):
+def test_a_new_log_begins_with_the_records_that_kafkas_begins_with(controller, log):
     assert log.last_records == [
-        FeatureLevelRecord(name="metadata.version", feature_level=30),
-        FeatureLevelRecord(name="transaction.version", feature_level=2),
+        FeatureLevelRecord(name="metadata.version", feature_level=33),
+        FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=1),
         FeatureLevelRecord(name="group.version", feature_level=1),
-        FeatureLevelRecord(name="share.version", feature_level=1),
+        FeatureLevelRecord(name="share.version", feature_level=2),
+        FeatureLevelRecord(name="streams.version", feature_level=1),
+        FeatureLevelRecord(name="transaction.version", feature_level=2),
+        ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="1"),
         ALONE,
     ]
-    features = {"metadata.version": 30, "transaction.version": 2, "group.version": 1, "share.version": 1}
-    assert controller.image.features == features
 
 
 def test_a_broker_alone_is_registered_once_and_fenced_while_it_is_stopped(controller, log):
@@ -173,8 +174,9 @@ def test_no_config_change_is_no_record(controller, log, witness):
 
 
 def test_removing_a_config_that_is_not_set_changes_nothing(controller):
+    before = dict(controller.image.configs(BROKER_RESOURCE, ""))
     controller.alter_configs([(BROKER_RESOURCE, "", "a", None)])
-    assert controller.image.configs(BROKER_RESOURCE, "") == {}
+    assert controller.image.configs(BROKER_RESOURCE, "") == before
 
 
 def test_producer_ids_are_written_before_the_first_is_used(controller, log):
@@ -214,41 +216,48 @@ def test_no_producer_id_is_given_without_a_block_on_disk(controller, log):
     [
         ("nope", 1, 1),
         ("nope", 0, 2),
-        ("metadata.version", 31, 1),
-        ("metadata.version", 31, 2),
-        ("metadata.version", 29, 1),
-        ("metadata.version", 29, 2),
-        ("metadata.version", 29, 3),
+        ("metadata.version", 34, 1),
+        ("metadata.version", 34, 2),
+        ("metadata.version", 30, 1),
+        ("metadata.version", 30, 2),
+        ("metadata.version", 30, 3),
         ("metadata.version", 6, 2),
         ("metadata.version", 0, 2),
         ("metadata.version", -1, 1),
-        ("metadata.version", 30, 0),
-        ("metadata.version", 30, 9),
+        ("metadata.version", 33, 0),
+        ("metadata.version", 33, 9),
     ],
 )
 def test_a_feature_level_that_cannot_be_is_refused(controller, log, update):
     before = len(log.batches)
     with pytest.raises(KafkaError) as caught:
-        done(controller.update_features([("metadata.version", 30, 1), update]))
+        done(controller.update_features([("metadata.version", 33, 1), update]))
     assert caught.value.code == ErrorCode.INVALID_UPDATE_VERSION
     assert len(log.batches) == before
 
 
 @pytest.mark.parametrize("validate_only", [True, False])
-def test_the_features_of_a_release_are_upgraded_together(controller, log, validate_only):
+def test_the_features_of_a_directory_of_kafka_4_3_are_upgraded_together(validate_only):
+    log = RecordedLog()
+    older = {"metadata.version": 30, "transaction.version": 2, "group.version": 1, "share.version": 1}
+    log.append([FeatureLevelRecord(name=name, feature_level=level) for name, level in older.items()], now_ms=0)
+    controller = make_controller(log)
+    assert controller.image.features == older
     before = len(log.batches)
-    assert done(controller.update_features(RELEASE_4_3, validate_only=validate_only)) is None
+    assert done(controller.update_features(RELEASE_4_4, validate_only=validate_only)) is None
     assert controller.kraft_version == int(not validate_only)
     if validate_only:
         assert len(log.batches) == before
         return
     assert log.last_records == [
         FeatureLevelRecord(name="eligible.leader.replicas.version", feature_level=1),
+        FeatureLevelRecord(name="metadata.version", feature_level=33),
+        FeatureLevelRecord(name="share.version", feature_level=2),
         FeatureLevelRecord(name="streams.version", feature_level=1),
         ConfigRecord(resource_type=4, resource_name="", name="min.insync.replicas", value="1"),
     ]
-    assert controller.image.features == {name: level for name, level, _ in RELEASE_4_3 if name != "kraft.version"}
-    assert done(controller.update_features(RELEASE_4_3)) is None
+    assert controller.image.features == {name: level for name, level, _ in RELEASE_4_4 if name != "kraft.version"}
+    assert done(controller.update_features(RELEASE_4_4)) is None
     assert len(log.batches) == before + 1
 
 
@@ -264,13 +273,13 @@ def test_nothing_is_upgraded_where_the_log_takes_no_voters(controller, log):
     before = dict(controller.image.features)
     log.failure = KafkaError(ErrorCode.KAFKA_STORAGE_ERROR)
     with pytest.raises(KafkaError, match="STORAGE"):
-        done(controller.update_features(RELEASE_4_3))
+        done(controller.update_features(RELEASE_4_4))
     assert (controller.image.features, controller.kraft_version) == (before, 0)
 
 
 def test_a_feature_at_its_level_needs_no_record(controller, log):
     before = len(log.batches)
-    controller.update_features([("metadata.version", 30, 1)])
+    controller.update_features([("metadata.version", 33, 1)])
     assert len(log.batches) == before
 
 

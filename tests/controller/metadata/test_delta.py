@@ -224,7 +224,7 @@ def test_publishers_are_told_in_kafkas_order_whoever_subscribed_first(subscribed
             self.order = order
 
         def publish(self, delta, image):
-            assert image.configs(BROKER_RESOURCE, "") == {"a": "x"}
+            assert image.configs(BROKER_RESOURCE, "")["a"] == "x"
             told.append(self.order)
 
     for order in subscribed:

@@ -107,7 +107,7 @@ def test_every_record_that_was_read_is_written_again_as_it_was():
 @pytest.mark.parametrize(
     ("name", "level", "known"),
     [
-        ("metadata.version", 31, "knows it at 7 to 30"),
+        ("metadata.version", 34, "knows it at 7 to 33"),
         ("group.version", 2, "knows it at 0 to 1"),
         ("time.travel.version", 1, "has no such feature"),
     ],

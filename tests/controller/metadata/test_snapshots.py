@@ -28,7 +28,7 @@ from tests.controller.metadata.storage_doubles import Killed, MortalFileSystem
 from tests.memory_filesystem import MemoryFileSystem
 
 # Of segments, each of which takes one batch.
-SMALL = 350
+SMALL = 400
 DIRECTORY = "/data/__cluster_metadata-0"
 QUOTA = ClientQuotaRecord(entity=(QuotaEntity(entity_type="user", entity_name=None),), key="k", value=0.5, remove=False)
 BROKER = RegisterBrokerRecord(
@@ -146,7 +146,7 @@ def test_a_snapshot_makes_the_same_image_of_an_empty_one():
     again = MetadataImage()
     again.replay(records_of(image))
     assert state(again) == state(image)
-    assert next(records_of(image)) == FeatureLevelRecord(name="metadata.version", feature_level=30)
+    assert next(records_of(image)) == FeatureLevelRecord(name="metadata.version", feature_level=33)
 
 
 def test_a_snapshot_is_due_by_the_bytes_appended_since_the_last_one():

@@ -1,5 +1,7 @@
 """A change of each kind that clients and brokers ask a controller for."""
 
+from uuid import uuid4
+
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.message_types import (
     allocate_producer_ids,
@@ -8,12 +10,15 @@ from odradek.protocol.message_types import (
     alter_partition_reassignments,
     alter_user_scram_credentials,
     broker_heartbeat,
+    controller_registration,
     create_acls,
     create_partitions,
     delete_acls,
     unregister_broker,
+    unregister_controller,
     update_features,
 )
+from tests.controller.quorum.real_quorum import FEATURES
 
 TOPIC_RESOURCE = 2
 
@@ -53,8 +58,22 @@ async def make_all(quorum, new_name):
     )
     await quorum.ask_active(ApiKey.BROKER_HEARTBEAT, fenced, lambda each: not each.error_code and each.is_fenced)
     await quorum.ask_active(ApiKey.UNREGISTER_BROKER, unregister_broker.UnregisterBrokerRequest(leaving), accepted)
+    await _leave_as_controller(quorum, 24)
     # Eligible leaders were chosen by the least number of replicas in sync.
     await quorum.set_config(TOPIC_RESOURCE, kept, "min.insync.replicas", "1")
+
+
+async def _leave_as_controller(quorum, controller_id):
+    """A controller that observes the quorum registers, and is gone for good."""
+    registration = controller_registration.ControllerRegistrationRequest(
+        controller_id=controller_id,
+        incarnation_id=uuid4(),
+        listeners=[controller_registration.Listener(name="CONTROLLER", host="127.0.0.1", port=1)],
+        features=[controller_registration.Feature(*feature) for feature in FEATURES],
+    )
+    await quorum.ask_active(ApiKey.CONTROLLER_REGISTRATION, registration, accepted)
+    gone = unregister_controller.UnregisterControllerRequest(controller_id)
+    await quorum.ask_active(ApiKey.UNREGISTER_CONTROLLER, gone, accepted)
 
 
 async def _grow(quorum, name):

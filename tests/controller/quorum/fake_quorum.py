@@ -31,7 +31,7 @@ DATA_DIR = "/data"
 LOG_DIR = f"{DATA_DIR}/__cluster_metadata-0"
 NOW_MS = 1_700_000_000_000
 LEADER_CHANGE_KEY = bytes((0, 0, 0, 2))
-METADATA_VERSION = FeatureLevelRecord(name="metadata.version", feature_level=30)
+METADATA_VERSION = FeatureLevelRecord(name="metadata.version", feature_level=33)
 
 
 def topic(number):

@@ -35,10 +35,10 @@ from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
 from tests.controller.quorum.fake_quorum import Told
 
 BROKER_ID = 7
-METADATA_VERSION = 30
+METADATA_VERSION = 33
 FEATURES = [
     ("metadata.version", 7, METADATA_VERSION),
-    *(("group.version", 0, 1), ("transaction.version", 0, 2), ("share.version", 0, 1)),
+    *(("group.version", 0, 1), ("transaction.version", 0, 2), ("share.version", 0, 2)),
     *(("streams.version", 0, 1), ("eligible.leader.replicas.version", 0, 1)),
 ]
 TIMEOUT_S = 30.0

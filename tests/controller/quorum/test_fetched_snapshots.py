@@ -6,6 +6,7 @@ from contextlib import asynccontextmanager, suppress
 import pytest
 
 from odradek.controller.metadata.snapshot_files import SnapshotId
+from odradek.controller.metadata.snapshot_generator import write_bootstrap
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import fetch_snapshot
 from odradek.protocol.metadata_records import ConfigRecord, RemoveTopicRecord
@@ -13,7 +14,7 @@ from odradek.protocol.metadata_records.log_control import BeginTransactionRecord
 from odradek.timing.clock import VirtualClock
 from tests.client.net import settle
 from tests.controller.metadata.storage_doubles import Killed, MortalFileSystem
-from tests.controller.quorum.fake_quorum import LOG_DIR, METADATA_VERSION, Following, Quorum, topic
+from tests.controller.quorum.fake_quorum import DATA_DIR, LOG_DIR, METADATA_VERSION, Following, Quorum, topic
 from tests.memory_filesystem import MemoryFile
 
 SNAPSHOT = SnapshotId(100, 4)
@@ -43,6 +44,17 @@ async def test_an_empty_copy_begins_at_the_leaders_snapshot(leader, file_system,
     assert sorted(following.image.topics) == ["t1", "t2", "t3"]
     assert following.image.configs(2, "t1") == {"retention.ms": "1"}
     assert [len(delta.topics) for delta in following.told.deltas] == [3]
+
+
+async def test_a_copy_has_the_leaders_records_and_not_those_its_own_directory_was_formatted_with(quorum, file_system, follow):
+    write_bootstrap(file_system, DATA_DIR, topic(9), 0)
+    leader = quorum.elect(1, epoch=4)
+    leader.append([METADATA_VERSION], topic(1))
+    for _ in range(2):
+        following = await follow()
+        await following.caught_up(leader)
+        assert sorted(following.image.topics) == ["t1"]
+        assert following.image.features == {"metadata.version": METADATA_VERSION.feature_level}
 
 
 async def test_a_copy_that_lags_is_replaced_and_the_difference_told(quorum, file_system, follow):

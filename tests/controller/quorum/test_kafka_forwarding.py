@@ -35,6 +35,7 @@ from odradek.protocol.message_types.list_partition_reassignments import ListPart
 from odradek.protocol.message_types.remove_raft_voter import RemoveRaftVoterRequest
 from odradek.protocol.message_types.renew_delegation_token import RenewDelegationTokenRequest
 from odradek.protocol.message_types.unregister_broker import UnregisterBrokerRequest
+from odradek.protocol.message_types.unregister_controller import UnregisterControllerRequest
 from tests.broker.api.acl_requests import creation as creation_of
 from tests.broker.api.acl_requests import wanted
 from tests.campaigns.kafka_tools.kafka_controllers import KafkaControllers
@@ -143,7 +144,8 @@ def requests(name):
 # These have tests of their own.
 TOKENS = {ApiKey.CREATE_DELEGATION_TOKEN, ApiKey.RENEW_DELEGATION_TOKEN, ApiKey.EXPIRE_DELEGATION_TOKEN}
 VOTERS = {ApiKey.ADD_RAFT_VOTER: AddRaftVoterRequest, ApiKey.REMOVE_RAFT_VOTER: RemoveRaftVoterRequest}
-APART = TOKENS | VOTERS.keys() | {ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.ELECT_LEADERS, ApiKey.UNREGISTER_BROKER}
+NODES = {ApiKey.UNREGISTER_BROKER, ApiKey.UNREGISTER_CONTROLLER}
+APART = TOKENS | NODES | VOTERS.keys() | {ApiKey.CREATE_TOPICS, ApiKey.DELETE_TOPICS, ApiKey.ELECT_LEADERS}
 
 
 @pytest.mark.parametrize("api_key", sorted(FORWARDABLE - APART))
@@ -156,9 +158,11 @@ async def test_each_request_is_carried_out_in_each_version(forwarding, api_key, 
         assert codes_in(api_key, response) == []
 
 
-async def test_a_broker_that_was_never_registered_cannot_be_unregistered(forwarding):
+async def test_a_node_that_was_never_registered_cannot_be_unregistered(forwarding):
     response = await forwarding.ask(ApiKey.UNREGISTER_BROKER, UnregisterBrokerRequest(broker_id=BROKER_ID + 77))
     assert response.error_code == ErrorCode.BROKER_ID_NOT_REGISTERED
+    response = await forwarding.ask(ApiKey.UNREGISTER_CONTROLLER, UnregisterControllerRequest(controller_id=77))
+    assert response.error_code == ErrorCode.CONTROLLER_ID_NOT_REGISTERED
 
 
 @pytest.mark.parametrize("api_key", VOTERS)

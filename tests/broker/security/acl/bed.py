@@ -9,7 +9,6 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.broker_codecs import response_encoder
 from odradek.protocol.error_codes_in import compile_error_scan
 from odradek.protocol.errors import ErrorCode
-from odradek.protocol.message_types.update_features import FeatureUpdateKey
 from odradek.protocol.messages import messages
 from odradek.protocol.records import Record, build_batch
 from odradek.timing.reply import Reply
@@ -39,9 +38,6 @@ class Secured:
         defaults["delegation_token_secret_key"] = "a key"
         self.broker = secured_broker(*topics, **defaults | overrides)
         self.broker.share_persister = MemoryStates()
-        if not self.broker.controller.image.features.get("share.version"):
-            update = FeatureUpdateKey(feature="share.version", max_version_level=1, upgrade_type=1)
-            self.ask(ApiKey.UPDATE_FEATURES, principal="User:ANONYMOUS", feature_updates=[update])
 
     def ask(self, api_key, version=None, principal=ALICE, peer="127.0.0.1", **fields):
         """The response to a client of this principal; CLOSE_CONNECTION; or the Reply of one that waits."""

@@ -14,7 +14,7 @@ def codes(response):
     return [data.error_code for topic in response.responses for data in topic.partitions]
 
 
-def test_a_partition_of_a_topic_that_the_client_may_not_read_is_refused_and_stays_in_the_session():
+async def test_a_partition_of_a_topic_that_the_client_may_not_read_is_refused_and_stays_in_the_session():
     secured = Secured("t")
     secured.allow("READ GROUP g")
     topic_id = secured.topic_id("t")

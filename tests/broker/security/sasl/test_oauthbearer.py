@@ -227,8 +227,12 @@ def test_what_is_no_document_of_public_keys_is_refused(clock, document):
 # The configs.
 
 
+EXPECTED = ("sasl.oauthbearer.expected.audience", "sasl.oauthbearer.expected.issuer")
+UNVERIFIED = {f"sasl.oauthbearer.allow.unverified.{claim}": "true" for claim in ("audience", "issuer")}
+
+
 def configured(clock, texts, **options):
-    config = SaslConfig("CLIENTS", texts)
+    config = SaslConfig("CLIENTS", {**UNVERIFIED, **texts})
     return bearer_tokens(config, options, clock, InlineBackground())
 
 
@@ -250,6 +254,15 @@ def test_tokens_are_signed_unless_it_is_said_that_they_are_not(clock):
 )
 def test_what_cannot_check_tokens_ends_the_start(clock, texts, complaint):
     with pytest.raises(InvalidConfig, match=complaint):
+        configured(clock, texts)
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_an_audience_and_an_issuer_are_expected_unless_any_will_do(clock, name):
+    texts = {URL: "file:///keys", **dict.fromkeys(EXPECTED, "x"), **dict.fromkeys(UNVERIFIED, "false")}
+    configured(clock, texts)
+    del texts[name]
+    with pytest.raises(InvalidConfig, match=name):
         configured(clock, texts)
 
 
