@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from odradek.broker.metrics.definitions import Distribution, Kind, Metric, Section, Sum
-from odradek.broker.metrics.shards import ShardMetrics
+from odradek.broker.metrics.shards import ShardMetrics, active_shards
 from odradek.coordinator.group.classic.group import GROUP_TYPE as CLASSIC
 from odradek.coordinator.group.classic.states import LATENCY_BOUNDS_MS, GroupState, RebalanceCause
 from odradek.coordinator.group.consumer.explanations import MoveReason
@@ -19,7 +19,6 @@ from odradek.coordinator.group.share.group import GROUP_TYPE as SHARE
 from odradek.coordinator.group.share.member import ShareGroupState
 from odradek.coordinator.group.streams.group import GROUP_TYPE as STREAMS
 from odradek.coordinator.group.streams.member import StreamsGroupState
-from odradek.coordinator.runtime.states import ShardState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -160,17 +159,8 @@ SHARD_METRICS = ShardMetrics(
 )
 
 
-def _shards(broker: MeteredBroker) -> list[GroupShard]:
-    """Return the active shards; none before the first request for a group creates the runtime."""
-    if not broker.groups.has_runtime:
-        return []
-    runtime = broker.groups.runtime
-    active = [partition for partition, state in runtime.states().items() if state is ShardState.ACTIVE]
-    return [runtime.read(partition, lambda shard, _: shard) for partition in active]
-
-
 def _read_groups(broker: MeteredBroker) -> Iterator[Reading]:
-    shards = _shards(broker)
+    shards = list(active_shards(broker.groups).values())
     protocols = Counter({CLASSIC: 0, CONSUMER: 0, SHARE: 0, STREAMS: 0})
     states: Counter[str] = Counter()
     members = 0
@@ -258,7 +248,7 @@ def _sums(rows: Iterable[list[int]]) -> list[int]:
 
 
 def _read_offsets(broker: MeteredBroker) -> Iterator[Reading]:
-    offsets = [shard.offsets for shard in _shards(broker)]
+    offsets = [shard.offsets for shard in active_shards(broker.groups).values()]
     yield OFFSETS, [((), sum(map(len, offsets)))]
     yield COMMITS, [((), sum(of_shard.counters.commits for of_shard in offsets))]
     yield EXPIRATIONS, [((), sum(of_shard.counters.expirations for of_shard in offsets))]

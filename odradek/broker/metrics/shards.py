@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from odradek.broker.metrics.definitions import Sum
-from odradek.coordinator.runtime.environment import RuntimeCounters
+from odradek.coordinator.runtime.environment import RuntimeCounters, ShardT
 from odradek.coordinator.runtime.states import ShardState
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _SHOWN_STATES: Final = (ShardState.LOADING, ShardState.ACTIVE, ShardState.FAILED)
 
 
-class Coordinator(Protocol):
+class Coordinator(Protocol[ShardT]):
     """A coordinator, which has no runtime before its first request."""
 
     @property
@@ -26,8 +26,17 @@ class Coordinator(Protocol):
         """Return whether there is a runtime."""
 
     @property
-    def runtime(self) -> CoordinatorRuntime[Any]:
+    def runtime(self) -> CoordinatorRuntime[ShardT]:
         """Return the runtime."""
+
+
+def active_shards(coordinator: Coordinator[ShardT]) -> dict[int, ShardT]:
+    """Return the active shards by partition; none before there is a runtime."""
+    if not coordinator.has_runtime:
+        return {}
+    runtime = coordinator.runtime
+    active = [partition for partition, state in runtime.states().items() if state is ShardState.ACTIVE]
+    return {partition: runtime.read(partition, lambda shard, _: shard) for partition in active}
 
 
 class ShardMetrics(NamedTuple):
@@ -52,7 +61,7 @@ class ShardMetrics(NamedTuple):
         appends = (self.append_time, self.append_time_max, self.appended_records, self.appends_failed)
         return tuple(metric for metric in (*loads, *loaded, *appends) if metric is not None)
 
-    def read(self, coordinator: Coordinator) -> Iterator[Reading]:
+    def read(self, coordinator: Coordinator[Any]) -> Iterator[Reading]:
         """Yield the readings of all that are shown."""
         runtime = coordinator.runtime if coordinator.has_runtime else None
         states = Counter(() if runtime is None else runtime.states().values())

@@ -5,15 +5,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek.broker.metrics.definitions import Kind, Metric, Section
-from odradek.broker.metrics.shards import ShardMetrics
+from odradek.broker.metrics.shards import ShardMetrics, active_shards
 from odradek.controller.metadata.topic import SHARE_GROUP_STATE_TOPIC
-from odradek.coordinator.runtime.states import ShardState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from odradek.broker.metrics.definitions import MeteredBroker, Reading
-    from odradek.coordinator.share.share_shard import ShareShard
 
 _COORDINATOR = "kafka.server:type=share-coordinator-metrics"
 
@@ -69,11 +67,7 @@ SHARD_METRICS = ShardMetrics(
 
 
 def _read(broker: MeteredBroker) -> Iterator[Reading]:
-    shards: dict[int, ShareShard] = {}
-    if broker.shares.has_runtime:
-        runtime = broker.shares.runtime
-        active = [partition for partition, state in runtime.states().items() if state is ShardState.ACTIVE]
-        shards = {partition: runtime.read(partition, lambda shard, _: shard) for partition in active}
+    shards = active_shards(broker.shares)
     yield SHARE_PARTITIONS, [((), sum(len(shard.partitions) for shard in shards.values()))]
     yield WRITES, [((), sum(shard.writes for shard in shards.values()))]
     yield (

@@ -9,8 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from odradek.broker.metrics.definitions import Distribution, Kind, Metric, Section
-from odradek.broker.metrics.shards import ShardMetrics
-from odradek.coordinator.runtime.states import ShardState
+from odradek.broker.metrics.shards import ShardMetrics, active_shards
 from odradek.coordinator.transaction.states import PREPARED, STATE_NAMES, TransactionState
 from odradek.coordinator.transaction.transactions import DURATION_BOUNDS_MS, OUTCOMES
 
@@ -117,17 +116,8 @@ SHARD_METRICS = ShardMetrics(
 )
 
 
-def _shards(broker: MeteredBroker) -> list[TransactionShard]:
-    """Return the active shards; none before the first request for a transaction creates the runtime."""
-    if not broker.transactions.has_runtime:
-        return []
-    runtime = broker.transactions.runtime
-    active = [partition for partition, state in runtime.states().items() if state is ShardState.ACTIVE]
-    return [runtime.read(partition, lambda shard, _: shard) for partition in active]
-
-
 def _read_transactions(broker: MeteredBroker) -> Iterator[Reading]:
-    shards = _shards(broker)
+    shards = list(active_shards(broker.transactions).values())
     states: Counter[int] = Counter()
     starts_ms = []
     for shard in shards:
