@@ -15,6 +15,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from odradek.__main__ import start
+from odradek.build import is_compiled
 from odradek.protocol.broker_codecs import response_encoder
 from odradek.protocol.client_codecs import response_decoder
 from tests.broker_process import BrokerProcess
@@ -159,7 +160,12 @@ def main(simulation: Simulation, faults: Faults, about: str, arguments: list[str
     chosen, others = parser.parse_known_args(arguments)
     whole = f"{about.partition(chr(10))[0]} --mutations N plants each fault, and searches N histories for it."
     failed = runner.main(simulation, whole, others)
-    missed = faults.search_all(chosen.mutations) if chosen.mutations else 0
+    missed = 0
+    if chosen.mutations and is_compiled():
+        # C calls C: what takes a function's place in its module is not called.
+        print("no fault was planted, as odradek is compiled here")
+    elif chosen.mutations:
+        missed = faults.search_all(chosen.mutations)
     return int(failed or missed > 0)
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.broker_process import REPOSITORY
+from tests.campaigns import planted
 from tests.campaigns.cluster_simulation.histories import SIMULATION as CLUSTERS
 from tests.campaigns.cluster_simulation.mutations import FAULTS as OF_CLUSTERS
 from tests.campaigns.planted import Faults
@@ -81,6 +82,14 @@ def test_a_failure_is_told_with_what_happened_last_and_the_command_that_repeats_
     assert asked in told
     assert f"python -m {KINDS[kind].simulation.module} --seed 3 --trace" in told
     assert told.endswith("failures 1\n")
+
+
+def test_no_fault_is_said_to_be_missed_where_none_can_be_planted(monkeypatch, capsys):
+    monkeypatch.setattr(planted, "is_compiled", lambda: True)
+
+    assert planted.main(streams.SIMULATION, OF_STREAMS, "", ["--seeds", "1", "--mutations", "1"]) == 0
+
+    assert capsys.readouterr().out.endswith("no fault was planted, as odradek is compiled here\n")
 
 
 @pytest.mark.parametrize("kind", KINDS)
