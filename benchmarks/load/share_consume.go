@@ -15,6 +15,10 @@ import (
 // A broker that gives some member nothing for so long gives it nothing: the measurement begins without it.
 const gatherTimeout = 5 * time.Second
 
+// shareWait is how long a fetch may wait. The records that a member has polled it acknowledges with its next fetch. A member whose fetch
+// waits for room can so hold back the records that take that room.
+const shareWait = 20 * time.Millisecond
+
 // groupResource is the number of a group's configs.
 const groupResource = 32
 
@@ -54,7 +58,7 @@ func runShareConsume(args []string) (*result, error) {
 	members := &shareMembers{explicit: *explicit, begun: make(chan struct{})}
 	defer members.close(ctx)
 	for range *size {
-		member, err := c.client(kgo.ShareGroup(group), kgo.ConsumeTopics(c.topic))
+		member, err := c.client(kgo.ShareGroup(group), kgo.ConsumeTopics(c.topic), kgo.FetchMaxWait(shareWait))
 		if err != nil {
 			return nil, err
 		}

@@ -24,7 +24,7 @@ Source: ``OffsetMetadataManager.commitTransactionalOffset`` of Apache Kafka; KIP
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Final, TypeAlias
 from uuid import UUID
 
@@ -80,7 +80,7 @@ def commit_offsets(
     Metadata beyond ``offset.metadata.max.bytes`` is answered OFFSET_METADATA_TOO_LARGE, partition by partition. Raises KafkaError
     for errors of the whole request. A commit restarts its member's session.
     """
-    _check_committer(offsets, request, topics, version)
+    is_new = _check_committer(offsets, request, topics, version)
     group_id = request.group_id
     now_ms = offsets.clock.now_ms()
     retention_ms = request.retention_time_ms
@@ -102,9 +102,9 @@ def commit_offsets(
             records.append(_new(CoordinatorRecord, (_new(OffsetCommitKey, (group_id, name, index)), value)))
         answered.append((name, topic_id, tuple(partitions)))
     offsets.counters.commits += len(records)
-    if is_refusing or len(records) + len(answered) > _MOST_SHARED:
-        return CoordinatorResult(records, _answer(answered))
-    return CoordinatorResult(records, _accept(tuple(answered)))
+    is_shared = not is_refusing and len(records) + len(answered) <= _MOST_SHARED
+    response = _accept(tuple(answered)) if is_shared else _answer(answered)
+    return CoordinatorResult(records, response, partial(offsets.groups.forget_unstored, group_id) if is_new else None)
 
 
 def _answer(topics: Iterable[_AnsweredTopic]) -> OffsetCommitResponse:
@@ -129,8 +129,8 @@ def _accept(topics: tuple[_AnsweredTopic, ...]) -> OffsetCommitResponse:
 
 def _check_committer(
     offsets: CommittedOffsets, request: OffsetCommitRequest, topics: Iterable[CommitTopic], version: int
-) -> None:
-    """Raise the error that forbids the request to commit, or note that its member is alive."""
+) -> bool:
+    """Raise the error that forbids the request to commit, or note that its member is alive. Return whether the group is new."""
     groups = offsets.groups
     generation = request.generation_id_or_member_epoch
     group = groups.find(request.group_id)
@@ -138,7 +138,7 @@ def _check_committer(
         if generation >= 0:
             known = version >= _FIRST_VERSION_WITH_GROUP_ID_NOT_FOUND
             raise KafkaError(ErrorCode.GROUP_ID_NOT_FOUND if known else ErrorCode.ILLEGAL_GENERATION, "no such group")
-        return
+        return True
     error = group.validate_offset_commit(
         request.member_id, request.group_instance_id, generation, is_transactional=False, version=version
     )
@@ -147,6 +147,7 @@ def _check_committer(
         if error is not ErrorCode.STALE_MEMBER_EPOCH or not group.permits_late_commit(request.member_id, generation, named):
             raise KafkaError(error, f"{group} refused a commit")
     groups.note_alive(group, request.member_id)
+    return False
 
 
 _Response: Final = TxnOffsetCommitResponse

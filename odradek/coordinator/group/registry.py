@@ -12,7 +12,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.runtime.timeline import TimelineDict
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.describe_groups import DescribedGroup
 from odradek.protocol.message_types.list_groups import ListedGroup
 
@@ -84,6 +84,12 @@ class GroupRegistry:
     def stored_ids(self) -> Iterable[str]:
         """Return the ids of the groups in the log."""
         return self.stored.keys()
+
+    def forget_unstored(self, group_id: str, _: KafkaError) -> None:
+        """Drop an empty live group that other requests found before the append of its first record failed."""
+        group = self.live.get(group_id)
+        if group is not None and group.is_empty and group_id not in self.stored:
+            del self.live[group_id]
 
     def note_alive(self, group: Group, member_id: str) -> None:
         """Note that a member of ``group`` has committed offsets; its kind may take that as a sign of life. HOT."""

@@ -125,6 +125,7 @@ class HostedShard(Generic[ShardT]):
         events = self._deferred.take_all() + self._batch.events
         self._batch = OpenBatch()
         self._following = []
+        self._answers.give_up_committed(not_coordinator())
         self._fail(events, not_coordinator())
         self._answers.guard(self._unload_shard)
         self._decide_queued()

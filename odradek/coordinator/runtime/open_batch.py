@@ -155,6 +155,12 @@ class Answers:
             if not isinstance(event.reply, OwnReply):
                 self._give(event.reply, error)
 
+    def give_up_committed(self, error: KafkaError) -> None:
+        """Fail the committed operations that ``deliver`` has not answered yet: their coordinator is no more."""
+        committed = list(self._committed)
+        self._committed.clear()
+        self.give_up(committed, error)
+
     def guard(self, callback: Callable[[], object]) -> None:
         """Call ``callback``; report what it raises."""
         try:

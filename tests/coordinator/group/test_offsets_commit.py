@@ -207,3 +207,14 @@ def test_offsets_outlive_a_classic_group_that_kafka_has_made_one_of_a_newer_prot
     bed.write(lambda shard: shard.delete_group("g"), Reply())
     assert bed.records()[-2:] == [offset_tombstone("g", "t", 0), tombstone]
     assert bed.shard.groups.find_stored("g") is None
+
+
+def test_a_group_that_another_commit_found_before_its_append_failed_is_forgotten(bed):
+    bed.log.failure = ErrorCode.NOT_ENOUGH_REPLICAS
+    for partition in (0, 1):
+        bed.ask_to_commit({partition: 1}, turn=False)
+    assert bed.group() is not None
+
+    bed.turn()
+
+    assert bed.group() is None

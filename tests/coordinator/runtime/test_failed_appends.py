@@ -171,3 +171,14 @@ def test_a_log_that_somebody_else_wrote_to_is_loaded_again(bed):
     bed.run()
     assert bed.answers == [ErrorCode.NOT_COORDINATOR]
     assert bed.committed() == ({"stranger": 9, "a": 1}, 2)
+
+
+def test_what_was_committed_before_is_not_told_by_a_shard_that_is_closed(bed):
+    def write_another():
+        bed.log.failures.append((KafkaError(ErrorCode.KAFKA_STORAGE_ERROR), True))
+        bed.write(put("b", 2), response="second")
+
+    bed.write(put("a", 1), response="first", on_commit=write_another)
+    bed.logs.turn()
+    assert bed.answers == [ErrorCode.NOT_COORDINATOR] * 2
+    assert bed.runtime.states() == {0: ShardState.LOADING}
