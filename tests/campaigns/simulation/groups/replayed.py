@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from odradek.coordinator.group.classic.groups import SIMPLE_GROUP
 from odradek.coordinator.group.classic.states import GroupState
 from odradek.coordinator.group.config import GroupConfig
 from odradek.coordinator.group.consumer.group import ConsumerGroup
@@ -107,9 +108,11 @@ def _offsets_of(shard: GroupShard) -> dict[str, Any]:
 
 
 def _stored(shard: GroupShard) -> dict[str, Any]:
+    """All but the places for offsets that have none any more: the compacted log has nothing of them."""
     return {
         group_id: image_of(group) if isinstance(group, ConsumerGroup | StreamsGroup) else group
         for group_id, group in sorted(shard.groups.stored.items())
+        if group is not SIMPLE_GROUP or shard.offsets.by_group.get(group_id)
     }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import TYPE_CHECKING, Any, cast
 
 from odradek.coordinator.group.consumer.member import LEAVE_EPOCH
@@ -53,12 +54,11 @@ class StreamsWorld(World):
         )
         self._processes: dict[str, str] = {}
         self._checked: dict[str, object] = {}
-        # By group id: the shard in which a member has asked for a shutdown; by request, that of the time of its arrival.
+        # By group id: the shard in which a member has asked for a shutdown, and how often the group has forgotten that, as in
+        # Kafka: it was not there, or lost its last member. By request, both at the time of its arrival.
         self._shutdowns: dict[str, GroupShard] = {}
-        self._shutdown_at_arrival: dict[int, GroupShard | None] = {}
-        # The heartbeats of groups that forget that they are to shut down, as in Kafka: that were not there, or lose their last
-        # member with it.
-        self._forgotten: set[int] = set()
+        self._forgotten: Counter[str] = Counter()
+        self._at_arrival: dict[int, tuple[GroupShard | None, int]] = {}
 
     def _make_administrator(self) -> Administrator:
         return StreamsAdministrator(self)
@@ -129,10 +129,11 @@ class StreamsWorld(World):
             found = None if hosted is None else hosted.shard.groups.find(request.group_id)
             if hosted is not None and checks.forgets_shutdown(found, request):
                 self._shutdowns.pop(request.group_id, None)
+                self._forgotten[request.group_id] += 1
+            self._at_arrival[id(request)] = self._shutdowns.get(request.group_id), self._forgotten[request.group_id]
             is_last_to_leave = request.member_epoch == LEAVE_EPOCH and isinstance(found, StreamsGroup) and len(found.members) == 1
             if not isinstance(found, StreamsGroup) or is_last_to_leave:
-                self._forgotten.add(id(request))
-            self._shutdown_at_arrival[id(request)] = self._shutdowns.get(request.group_id)
+                self._forgotten[request.group_id] += 1
         return checks.objection_to(api_key, request, hosted, said, self.topics)
 
     def objection_to_epoch(self, group_id: str, member_id: str | None, epoch: int) -> str:
@@ -143,15 +144,13 @@ class StreamsWorld(World):
         return checks.objection_to_epoch(hosted.shard.groups.find(group_id), member_id, epoch)
 
     def _note_answer(self, call: Call, response: Any) -> None:
-        asked = self._shutdown_at_arrival.pop(id(call.request), None)
-        is_forgotten = id(call.request) in self._forgotten
-        self._forgotten.discard(id(call.request))
+        asked, forgotten = self._at_arrival.pop(id(call.request), (None, -1))
         super()._note_answer(call, response)
         if call.api_key is not ApiKey.STREAMS_GROUP_HEARTBEAT or response.error_code:
             return
         group_id = call.request.group_id
         notes = self.broker.notes[self.partition_of(group_id)]
-        if call.request.shutdown_application and not is_forgotten:
+        if call.request.shutdown_application and self._forgotten[group_id] == forgotten:
             self._shutdowns.setdefault(group_id, notes.shard)
         codes = {each.status_code for each in response.status}
         is_to_be_told = asked is notes.shard and self._shutdowns.get(group_id) is asked and not notes.has_failed
