@@ -210,9 +210,7 @@ class Faults:
             self._advance(server, partition)
 
     def _advance(self, server: Server, partition: Partition) -> None:
-        partition.high_watermark = partition.require_log().log_end_offset
-        if partition.on_high_watermark is not None:
-            partition.on_high_watermark()
+        partition._advance(partition.require_log().log_end_offset)
         server.produce_purgatory.check_and_complete(partition)
 
     def _delete_topic(self, server: Server) -> None:
