@@ -95,7 +95,7 @@ class TransactionChecks:
             partitions = known.named(topic)
             for index, records in batches:
                 partition = partitions.get(index)
-                batch = None if partition is None else _verification(partition, records, adds, now_ms)
+                batch = _verification(partition, records, adds, now_ms)
                 self._verifications.append(batch)
                 if partition is None or batch is None or batch.answer is not None:
                     continue
@@ -147,10 +147,12 @@ class TransactionChecks:
         """Return whether the batch for ``partition`` may begin a transaction. KafkaError if the coordinator refuses."""
         if batch is None or batch.answer is None:
             return False
+        verification = batch.verification
+        if verification is None:
+            raise KafkaError(batch.answer, "the partition could not take the record batch when it arrived")
         if batch.answer != _NONE:
             raise self._refusal(batch.answer)
-        verification = batch.verification
-        return verification is not None and partition.require_log().producers.is_verifying(batch.header.producer_id, verification)
+        return partition.require_log().producers.is_verifying(batch.header.producer_id, verification)
 
     def _refusal(self, code: ErrorCode) -> KafkaError:
         reason = f"the transaction coordinator answered {code.name} for this partition"
@@ -163,11 +165,11 @@ class TransactionChecks:
         return KafkaError(code, reason)
 
 
-def _verification(partition: Partition, records: Buffer | None, adds: bool, now_ms: int) -> BatchVerification | None:
-    """Return the verification of a batch, or None. It has an answer already if the partition itself refuses the batch."""
-    log = partition.log
-    if log is None:
-        return None
+def _verification(partition: Partition | None, records: Buffer | None, adds: bool, now_ms: int) -> BatchVerification | None:
+    """Return the verification of a batch, or None. It has an answer already if the partition itself refuses the batch.
+
+    Such a batch stays refused, whatever becomes of the partition meanwhile: the coordinator was not asked about it.
+    """
     try:
         header = read_header(records or b"")
     except MalformedMessage:
@@ -175,7 +177,9 @@ def _verification(partition: Partition, records: Buffer | None, adds: bool, now_
     if header.producer_id < 0 or not header.attributes & TRANSACTIONAL_MASK:
         return None
     try:
-        producers = log.producers
+        if partition is None:
+            return BatchVerification(header, None, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+        producers = partition.require_leader_log().producers
         producer_id, epoch = header.producer_id, header.producer_epoch
         if not producers.needs_verification(producer_id, epoch):
             return None

@@ -167,6 +167,20 @@ def test_a_fault_of_the_broker_after_the_answer_is_told(broker, monkeypatch, cap
     assert "ZeroDivisionError" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(("role", "told"), [("log", ErrorCode.KAFKA_STORAGE_ERROR), ("leader", ErrorCode.NOT_LEADER_OR_FOLLOWER)])
+def test_a_partition_that_comes_while_the_coordinator_is_asked_about_others_refuses_as_it_did(broker, role, told):
+    broker.transactions.waits = True
+    partition = broker.partitions.get("t", 1)
+    had = getattr(partition, role)
+    setattr(partition, role, None)
+    reply = send(broker, (0, transactional_batch()), (1, transactional_batch()))
+    setattr(partition, role, had)
+    broker.transactions.answer()
+    answers = []
+    reply.when_done(answers.append)
+    assert (codes(answers[0]), end_of(broker, 1)) == ([ErrorCode.NONE, told], 0)
+
+
 def test_an_answer_from_before_the_marker_begins_nothing_behind_it(broker):
     broker.transactions.waits = True
     reply = send(broker, (0, transactional_batch()))
