@@ -175,7 +175,8 @@ class Staff:
         while present:
             self._look()
             for desk, process in [each for each in present if each[1].poll() is not None]:
-                if process.returncode != 0:
+                # SIGTERM ends only one that was hired just now: it has not begun to work, and to wait for that signal.
+                if process.returncode not in {0, -signal.SIGTERM}:
                     self._note_end(desk)
                 present.remove((desk, process))
             time.sleep(STOP_INTERVAL_S)
