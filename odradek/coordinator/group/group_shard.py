@@ -16,10 +16,10 @@ from odradek.coordinator.group.classic.groups import ClassicGroups, Sessions
 from odradek.coordinator.group.classic.join import join_group
 from odradek.coordinator.group.classic.membership import heartbeat, leave_group, sync_group
 from odradek.coordinator.group.classic.rebalance import expire_member, rebalance_downgraded, shrink_to_capacity
+from odradek.coordinator.group.consumer import leave as consumer_leave
 from odradek.coordinator.group.consumer.describe import describe_consumer_group
-from odradek.coordinator.group.consumer.groups import ConsumerGroups, ConsumerGroupServices, ConsumerSessions
+from odradek.coordinator.group.consumer.groups import ConsumerGroups, ConsumerGroupServices
 from odradek.coordinator.group.consumer.heartbeat import heartbeat as consumer_heartbeat
-from odradek.coordinator.group.consumer.leave import begin_sessions, expire_session
 from odradek.coordinator.group.migration.classic_members import (
     heartbeat_to_consumer_group,
     join_consumer_group,
@@ -29,13 +29,12 @@ from odradek.coordinator.group.migration.classic_members import (
 from odradek.coordinator.group.offset_deletion import schedule_expiry
 from odradek.coordinator.group.offsets import CommittedOffsets
 from odradek.coordinator.group.registry import GroupRegistry, describe_group, list_groups
-from odradek.coordinator.group.sessions import MemberSessions
 from odradek.coordinator.group.share import heartbeat as share_heartbeats
 from odradek.coordinator.group.share.describe import describe_share_group
 from odradek.coordinator.group.share.groups import ShareGroups, ShareGroupServices
 from odradek.coordinator.group.share.offsets import begin_deletion
 from odradek.coordinator.group.streams import heartbeat as streams_heartbeats
-from odradek.coordinator.group.streams import leave as streams_leaves
+from odradek.coordinator.group.streams import leave as streams_leave
 from odradek.coordinator.group.streams.describe import describe_streams_group
 from odradek.coordinator.group.streams.groups import StreamsGroups, StreamsGroupServices
 from odradek.coordinator.runtime.ports import WriteOrder
@@ -158,7 +157,7 @@ class GroupShard:
             timers=context,
             reports=self._reports,
             new_id=self._new_id,
-            make_sessions=lambda groups: ConsumerSessions(context, partial(expire_session, groups)),
+            remove=consumer_leave.remove,
         )
         return groups
 
@@ -179,9 +178,7 @@ class GroupShard:
             self._share_services(),
             timers=context,
             reports=self._reports,
-            make_sessions=lambda groups: MemberSessions(
-                "share-session", context, partial(share_heartbeats.expire_session, groups)
-            ),
+            remove=share_heartbeats.remove,
         )
         return groups
 
@@ -202,9 +199,7 @@ class GroupShard:
             self._streams_services(),
             timers=context,
             reports=self._reports,
-            make_sessions=lambda groups: MemberSessions(
-                "streams-session", context, partial(streams_leaves.expire_session, groups)
-            ),
+            remove=streams_leave.remove,
         )
         return groups
 
@@ -248,13 +243,13 @@ class GroupShard:
             shrink_to_capacity(self.classic, group)
         if self._consumer is not None:
             # A consumer group that became a classic one must still rebalance if its log ends there.
-            begin_sessions(self._consumer)
+            self._consumer.begin_sessions()
             for group_id in self._consumer.take_downgraded():
                 rebalance_downgraded(self.classic, group_id)
         if self._share is not None:
-            share_heartbeats.begin_sessions(self._share)
+            self._share.begin_sessions()
         if self._streams is not None:
-            streams_leaves.begin_sessions(self._streams)
+            self._streams.begin_sessions()
         schedule_expiry(self.offsets)
 
     def on_unloaded(self) -> Iterable[tuple[Reply[Any], object]]:

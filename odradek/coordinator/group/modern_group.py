@@ -1,38 +1,78 @@
-"""The part that consumer, share and streams groups have in common: epochs, members and the target assignment.
+"""The part that consumer, share and streams groups have in common: epochs, members, the target assignment, and their records.
 
-``ModernGroups`` is the part that the owners of these groups in a shard have in common. Kafka's class is ModernGroup. Its streams
-groups are none, and have the same fields.
+Kafka's class is ModernGroup. Its streams groups are none, and have the same fields.
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import TYPE_CHECKING, Any, Final, Generic, NoReturn, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, Generic, NamedTuple, NoReturn, Protocol, TypeVar
 
-from odradek.coordinator.group.consumer.topics import TopicHashes
+from odradek.coordinator.group.interface import SINCE_COMMIT
+from odradek.coordinator.runtime.result import CoordinatorRecord
 from odradek.coordinator.runtime.timeline import TimelineDict, TimelineValue
 from odradek.protocol.errors import ErrorCode, KafkaError
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-
-    from odradek.coordinator.group.config import GroupReports
-    from odradek.coordinator.group.consumer.topics import Topics
-    from odradek.coordinator.group.interface import Group
-    from odradek.coordinator.group.registry import GroupRegistry
-    from odradek.coordinator.runtime.environment import ShardContext
     from odradek.coordinator.runtime.timeline import SnapshotRegistry
-    from odradek.protocol.coordinator_records.consumer_groups import ConsumerGroupTargetAssignmentMetadataValue
-    from odradek.protocol.coordinator_records.share_groups import ShareGroupTargetAssignmentMetadataValue
-    from odradek.protocol.coordinator_records.streams_groups import StreamsGroupTargetAssignmentMetadataValue
-
-MemberT = TypeVar("MemberT")
-TargetT = TypeVar("TargetT")
-GroupT = TypeVar("GroupT", bound="ModernGroup[Any, Any]")
 
 # Both epochs of a new group, as in Kafka. The first member raises the group's epoch.
 INITIAL_EPOCH: Final = 1
 NO_EPOCH: Final = -1
+# The first version of OffsetCommit that can be answered STALE_MEMBER_EPOCH.
+_FIRST_COMMIT_VERSION: Final = 9
+
+
+class ModernMember(Protocol):
+    """A member, as its records describe it."""
+
+    @property
+    def member_id(self) -> str:
+        """Return the member's id."""
+
+    @property
+    def member_epoch(self) -> int:
+        """Return the epoch that the member has reached."""
+
+    @property
+    def revocation_timeout_ms(self) -> int | None:
+        """Return the time limit, if there is one, for the member to give up what it must."""
+
+    def with_metadata(self, value: Any) -> Any:  # noqa: ANN401  the record's type, and the member's
+        """Return the member updated from the record of its own metadata."""
+
+    def with_assignment(self, value: Any) -> Any:  # noqa: ANN401
+        """Return the member updated from the record of its assignment."""
+
+    def without_assignment(self) -> Any:  # noqa: ANN401
+        """Return the member after the tombstone of that record: it leaves."""
+
+
+MemberT = TypeVar("MemberT", bound=ModernMember)
+TargetT = TypeVar("TargetT")
+
+
+class RecordKeys(NamedTuple):
+    """The classes of one kind's keys: of the group's epoch, of the target assignment's epoch, and of three records a member."""
+
+    epoch: type[Any]
+    target_epoch: type[Any]
+    member: type[Any]
+    target: type[Any]
+    assignment: type[Any]
+
+    def member_tombstones(self, group_id: str, member_id: str) -> list[CoordinatorRecord]:
+        """Return the records that remove a member. Replay depends on their order."""
+        return [CoordinatorRecord(key(group_id, member_id), None) for key in (self.assignment, self.target, self.member)]
+
+    def group_tombstones(self, group_id: str, member_ids: list[str]) -> list[CoordinatorRecord]:
+        """Return the first records that delete a group, in the order that replay needs. The other kinds follow."""
+        return [
+            *(CoordinatorRecord(self.assignment(group_id, each), None) for each in member_ids),
+            *(CoordinatorRecord(self.target(group_id, each), None) for each in member_ids),
+            CoordinatorRecord(self.target_epoch(group_id), None),
+            *(CoordinatorRecord(self.member(group_id, each), None) for each in member_ids),
+        ]
 
 
 class ModernGroup(ABC, Generic[MemberT, TargetT]):
@@ -88,12 +128,80 @@ class ModernGroup(ABC, Generic[MemberT, TargetT]):
         """Return NON_EMPTY_GROUP while the group has members."""
         return ErrorCode.NON_EMPTY_GROUP if self.members else ErrorCode.NONE
 
+    def validate_offset_commit(
+        self, member_id: str, group_instance_id: str | None, generation: int, *, is_transactional: bool, version: int
+    ) -> ErrorCode:
+        """Return why the member may not commit; ``permits_late_commit`` may still allow it."""
+        if generation < 0 and not self.members:
+            return ErrorCode.NONE
+        if is_transactional and generation == NO_EPOCH and not member_id and group_instance_id is None:
+            return ErrorCode.NONE
+        member = self.members.get(member_id)
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        error = self.wrong_epoch_error(member)
+        if not is_transactional and error is ErrorCode.STALE_MEMBER_EPOCH and version < _FIRST_COMMIT_VERSION:
+            return ErrorCode.UNSUPPORTED_VERSION
+        return ErrorCode.NONE if generation == member.member_epoch else error
+
+    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:
+        """Return why the member may not fetch offsets."""
+        if member_id is None and member_epoch < 0:
+            return ErrorCode.NONE
+        member = None if member_id is None else self.members.get(member_id)
+        if member is None:
+            return ErrorCode.UNKNOWN_MEMBER_ID
+        return ErrorCode.NONE if member_epoch == member.member_epoch else self.wrong_epoch_error(member)
+
+    def wrong_epoch_error(self, member: MemberT) -> ErrorCode:  # noqa: ARG002  consumer groups have members of two protocols
+        """Return the error for a member that names another epoch than its own."""
+        return ErrorCode.STALE_MEMBER_EPOCH
+
+    def validate_offset_delete(self) -> ErrorCode:
+        """Return NONE: the topics that members read are known."""
+        return ErrorCode.NONE
+
+    def offsets_expire_since_ms(self) -> int | None:
+        """Return SINCE_COMMIT: the offsets of unread topics expire by their commits."""
+        return SINCE_COMMIT
+
     @abstractmethod
+    def is_subscribed_to(self, topic: str) -> bool:
+        """Return whether a member reads the topic."""
+
     def depends_on(self, topic: str) -> bool:
         """Return whether a change of the topic may change the target assignment."""
+        return self.is_subscribed_to(topic)
 
     def __str__(self) -> str:
         return f"{self.group_type} group {self.group_id}"
+
+    # --------------------------------------------------------------------------------------------------------- replay
+
+    @abstractmethod
+    def member_or_new(self, member_id: str) -> MemberT:
+        """Return the member, or a blank one before its first record."""
+
+    @abstractmethod
+    def replay_member(self, member: MemberT) -> None:
+        """Add or update a member."""
+
+    @abstractmethod
+    def replay_removed(self, member_id: str) -> None:
+        """Remove a member."""
+
+    @abstractmethod
+    def target_of_record(self, value: Any) -> TargetT:  # noqa: ANN401  the record's type
+        """Return the target assignment of a record."""
+
+    @abstractmethod
+    def replay_other(self, key: Any, value: Any) -> None:  # noqa: ANN401  the types of records of this kind of group alone
+        """Apply a record, or a tombstone, that only this kind of group has."""
+
+    def replay_epoch(self, value: Any) -> None:  # noqa: ANN401  the record's type
+        """Set the group's epoch, and the rest of its own record."""
+        self.epoch.set(value.epoch)
+        self.metadata_hash.set(value.metadata_hash)
 
     def replay_target(self, member_id: str, target: TargetT | None) -> None:
         """Set or remove a member's target assignment."""
@@ -102,121 +210,10 @@ class ModernGroup(ABC, Generic[MemberT, TargetT]):
         else:
             self.targets[member_id] = target
 
-    def replay_target_metadata(
-        self,
-        value: ConsumerGroupTargetAssignmentMetadataValue
-        | ShareGroupTargetAssignmentMetadataValue
-        | StreamsGroupTargetAssignmentMetadataValue
-        | None,
-    ) -> None:
+    def replay_target_epoch(self, value: Any) -> None:  # noqa: ANN401  the record's type
         """Set or remove the epoch of the target assignment."""
         found = (NO_EPOCH, 0) if value is None else (value.assignment_epoch, value.assignment_timestamp_ms)
         self.target_metadata.set(found)
-
-
-class ModernGroups(ABC, Generic[GroupT]):
-    """Owner of one type of groups in the shard's ``registry``, which are their own stored form. Loop thread only.
-
-    ``heartbeats`` (granted ones) and ``sessions_expired`` count since the shard was loaded.
-    """
-
-    __slots__ = (
-        "_by_id",
-        "_group_type",
-        "_hashes",
-        "_of",
-        "_stored",
-        "clock",
-        "heartbeats",
-        "registry",
-        "reports",
-        "sessions_expired",
-        "timers",
-        "topics",
-    )
-
-    def __init__(
-        self,
-        group_type: str,
-        of: type[GroupT],
-        registry: GroupRegistry,
-        topics: Topics,
-        timers: ShardContext,
-        reports: GroupReports,
-    ) -> None:
-        """``of`` is the groups' class."""
-        self._group_type = group_type
-        self._of = of
-        self.registry = registry
-        self._stored = registry.stored
-        # The stored groups, and some whose records were rolled back.
-        self._by_id: dict[str, GroupT] = {}
-        self._hashes = TopicHashes(topics)
-        self.topics = topics
-        self.clock = timers.clock
-        self.timers = timers
-        self.reports = reports
-        self.heartbeats = 0
-        self.sessions_expired = 0
-        registry.add_kind(group_type, of, self)
-
-    @abstractmethod
-    def new_group(self, group_id: str) -> GroupT:
-        """Return a group to decide on before it has records."""
-
-    def find(self, group_id: str) -> GroupT | None:
-        """Return the group; None if there is none, or it is of another type. HOT."""
-        group = self._stored.get(group_id)
-        return group if isinstance(group, self._of) else None
-
-    def require(self, group_id: str) -> GroupT:
-        """Return the group. KafkaError: GROUP_ID_NOT_FOUND."""
-        group = self.find(group_id)
-        if group is None:
-            raise self.not_found(group_id)
-        return group
-
-    def not_found(self, group_id: str) -> KafkaError:
-        """Return the error for an id without a group of this type."""
-        is_other = self.registry.find(group_id) is not None
-        reason = f"Group {group_id} is not a {self._group_type} group." if is_other else f"Group {group_id} not found."
-        return KafkaError(ErrorCode.GROUP_ID_NOT_FOUND, reason)
-
-    def each(self) -> Iterator[GroupT]:
-        """Iterate over all groups of this type."""
-        for group_id in list(self._by_id):
-            group = self.find(group_id)
-            if group is not None:
-                yield group
-
-    def restore(self, group_id: str, value: object) -> Group:  # noqa: ARG002  the group knows its id
-        """Return ``value``, as a group is its own stored form."""
-        return cast("Group", value)
-
-    def note_alive(self, group: Group, member_id: str) -> None:
-        """No-op: only heartbeats keep a member's session alive."""
-
-    def metadata_hash(self, names: Iterable[str]) -> int:
-        """Return the hash of those of the named topics that exist."""
-        return self._hashes.of(names)
-
-    def note_topics(self, changed: Iterable[str]) -> None:
-        """Note created, deleted or changed topics. Groups that depend on them read their metadata again."""
-        names = list(changed)
-        self._hashes.forget(names)
-        for group in self.each():
-            if any(group.depends_on(name) for name in names):
-                group.fresh_epoch = None
-
-    def find_or_create(self, group_id: str) -> GroupT:
-        """Return the group that a replayed record belongs to."""
-        group = self.find(group_id)
-        if group is None:
-            group = self._by_id[group_id] = self.new_group(group_id)
-            # This replaces a simple group that offsets created.
-            self._stored[group_id] = group
-            self.registry.live.pop(group_id, None)
-        return group
 
 
 def ensure_valid(condition: object, message: str) -> None:

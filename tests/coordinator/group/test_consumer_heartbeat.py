@@ -2,7 +2,7 @@
 
 import pytest
 
-from odradek.coordinator.group.consumer.member import member_tombstones
+from odradek.coordinator.group.consumer.member import KEYS
 from odradek.coordinator.group.consumer.topics import SubscribedTopic, group_hash, topic_hash
 from odradek.protocol.coordinator_records.consumer_groups import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -139,7 +139,7 @@ def test_a_member_that_leaves_is_removed_and_the_next_heartbeat_shares_its_parti
     join(bed, "a", "b")
     assert bed.beat("b", -1) == ConsumerGroupHeartbeatResponse(member_id="b", member_epoch=-1)
     *removed, epoch = bed.records()
-    assert removed == member_tombstones("g", "b")
+    assert removed == KEYS.member_tombstones("g", "b")
     assert (epoch.key, epoch.value.epoch) == (ConsumerGroupMetadataKey("g"), 4)
     assert bed.accepted("a", 3) == (4, {"t": [0, 1, 2, 3]})
     assert bed.refused("b", -1) == ErrorCode.UNKNOWN_MEMBER_ID

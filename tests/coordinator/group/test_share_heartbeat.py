@@ -4,7 +4,7 @@ import pytest
 
 from odradek.coordinator.group.consumer.topics import SubscribedTopic, group_hash, topic_hash
 from odradek.coordinator.group.share import offsets
-from odradek.coordinator.group.share.member import member_tombstones
+from odradek.coordinator.group.share.member import KEYS
 from odradek.coordinator.group.share.state_partitions import SharePartitionStates
 from odradek.protocol.coordinator_records.share_groups import (
     ShareGroupCurrentMemberAssignmentKey,
@@ -148,7 +148,7 @@ def test_a_member_that_leaves_or_is_silent_is_removed(bed):
     epoch = bed.share_group().epoch.get()
     assert bed.beat_share("b", -1) == ShareGroupHeartbeatResponse(member_id="b", member_epoch=-1)
     *removed, raised = bed.records()
-    assert removed == member_tombstones("g", "b")
+    assert removed == KEYS.member_tombstones("g", "b")
     assert (raised.key, raised.value.epoch) == (ShareGroupMetadataKey("g"), epoch + 1)
 
     bed.advance(44_000)

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from odradek.coordinator.group.consumer.topics import SubscribedTopic, group_hash, topic_hash
-from odradek.coordinator.group.streams.member import NOTHING_OWNED, assignment_record, group_tombstones, member_tombstones
+from odradek.coordinator.group.streams.member import KEYS, NOTHING_OWNED, assignment_record, group_tombstones
 from odradek.coordinator.runtime.result import CoordinatorResult
 from odradek.protocol.coordinator_records import streams_groups as records
 from odradek.protocol.errors import ErrorCode
@@ -311,7 +311,7 @@ def test_a_static_member_is_back_with_its_tasks_under_a_new_id(bed):
     assert [record.value.active_tasks[0].assignment_epochs for record in bed.records()] == [(0, 0)]
     # The same process: nothing changes for the group.
     assert bed.granted("b", 0, instance_id="i", process_id="p-a") == (epoch, {"active": {"0": [0, 1], "1": [0, 1]}})
-    assert bed.records()[:3] == member_tombstones("g", "a")
+    assert bed.records()[:3] == KEYS.member_tombstones("g", "a")
     assert bed.denied("a", epoch, instance_id="i") == ErrorCode.FENCED_INSTANCE_ID
     assert list(bed.streams_group().members) == ["b"]
 
@@ -321,7 +321,7 @@ def test_a_member_that_leaves_or_is_silent_is_removed(bed):
     epoch = bed.streams_group().epoch.get()
     assert bed.beat_streams("b", -1) == StreamsGroupHeartbeatResponse(member_id="b", member_epoch=-1)
     *removed, raised = bed.records()
-    assert removed == member_tombstones("g", "b")
+    assert removed == KEYS.member_tombstones("g", "b")
     assert (raised.key, raised.value.epoch) == (records.StreamsGroupMetadataKey("g"), epoch + 1)
     bed.advance(44_000)
     bed.again("a")

@@ -7,7 +7,7 @@ that gave the partition up. The holder is the member loaded last with the partit
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, cast
 
 from odradek.coordinator.group.consumer.member import (
     NOTHING,
@@ -16,9 +16,9 @@ from odradek.coordinator.group.consumer.member import (
     Partitions,
     group_tombstones,
 )
-from odradek.coordinator.group.interface import SINCE_COMMIT
-from odradek.coordinator.group.modern_group import NO_EPOCH, ModernGroup, adjust_counts
+from odradek.coordinator.group.modern_group import ModernGroup, adjust_counts
 from odradek.coordinator.runtime.timeline import TimelineDict, TimelineValue
+from odradek.protocol.coordinator_records.consumer_groups import ConsumerGroupRegularExpressionKey
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
@@ -29,12 +29,13 @@ if TYPE_CHECKING:
     from odradek.coordinator.runtime.result import CoordinatorRecord
     from odradek.coordinator.runtime.timeline import SnapshotRegistry
     from odradek.protocol.coordinator_records.consumer_groups import (
+        ConsumerGroupPartitionMetadataKey,
+        ConsumerGroupPartitionMetadataValue,
         ConsumerGroupRegularExpressionValue,
+        ConsumerGroupTargetAssignmentMemberValue,
     )
 
 GROUP_TYPE: Final = "consumer"
-# The first version of OffsetCommit that can be answered STALE_MEMBER_EPOCH.
-_FIRST_COMMIT_VERSION: Final = 9
 
 
 class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
@@ -108,21 +109,8 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
         """Return the name of the group's state."""
         return _state(self.epoch.get(), self.assignment_epoch, self.members.values()).value
 
-    def validate_offset_commit(
-        self, member_id: str, group_instance_id: str | None, generation: int, *, is_transactional: bool, version: int
-    ) -> ErrorCode:
-        """Return why the member may not commit; ``permits_late_commit`` may still allow it."""
-        if generation < 0 and not self.members:
-            return ErrorCode.NONE
-        if is_transactional and generation == NO_EPOCH and not member_id and group_instance_id is None:
-            return ErrorCode.NONE
-        member = self.members.get(member_id)
-        if member is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        if not is_transactional and member.classic is None and version < _FIRST_COMMIT_VERSION:
-            return ErrorCode.UNSUPPORTED_VERSION
-        if generation == member.member_epoch:
-            return ErrorCode.NONE
+    def wrong_epoch_error(self, member: ConsumerMember) -> ErrorCode:
+        """Return ILLEGAL_GENERATION for a member of the classic protocol, which knows no other error."""
         return ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
 
     def permits_late_commit(self, member_id: str, generation: int, partitions: Iterable[tuple[UUID | None, int]]) -> bool:
@@ -136,32 +124,9 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
                 return False
         return True
 
-    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:
-        """Return why the member may not fetch offsets."""
-        if member_id is None and member_epoch < 0:
-            return ErrorCode.NONE
-        member = None if member_id is None else self.members.get(member_id)
-        if member is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        if member_epoch == member.member_epoch:
-            return ErrorCode.NONE
-        return ErrorCode.STALE_MEMBER_EPOCH if member.classic is None else ErrorCode.ILLEGAL_GENERATION
-
-    def validate_offset_delete(self) -> ErrorCode:
-        """Return NONE: the topics of every member are known."""
-        return ErrorCode.NONE
-
     def is_subscribed_to(self, topic: str) -> bool:
         """Return whether a member subscribes to the topic."""
         return topic in self.name_counts or any(topic in self.names_matching(regex) for regex in self.regex_counts)
-
-    def depends_on(self, topic: str) -> bool:
-        """Return whether a member subscribes to the topic."""
-        return self.is_subscribed_to(topic)
-
-    def offsets_expire_since_ms(self) -> int | None:
-        """Return SINCE_COMMIT: the offsets of unread topics expire by their commits."""
-        return SINCE_COMMIT
 
     def tombstones(self) -> list[CoordinatorRecord]:
         """Return the records that delete the group."""
@@ -200,6 +165,21 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
             self.regexes.pop(regex)
         else:
             self.regexes[regex] = value
+
+    def target_of_record(self, value: ConsumerGroupTargetAssignmentMemberValue) -> Partitions:
+        """Return the target assignment of a record."""
+        return {topic_id: frozenset(indexes) for topic_id, indexes in value.topic_partitions}
+
+    def replay_other(
+        self,
+        key: ConsumerGroupRegularExpressionKey | ConsumerGroupPartitionMetadataKey,
+        value: ConsumerGroupRegularExpressionValue | ConsumerGroupPartitionMetadataValue | None,
+    ) -> None:
+        """Set or remove a resolved regular expression, or note a record of topics' metadata that a former Kafka wrote."""
+        if isinstance(key, ConsumerGroupRegularExpressionKey):
+            self.replay_regex(key.regular_expression, cast("ConsumerGroupRegularExpressionValue | None", value))
+        elif self.has_partition_metadata.get() != (value is not None):
+            self.has_partition_metadata.set(value is not None)
 
     def _release(self, member_id: str, *owned: OwnedEpochs) -> None:
         for each in owned:

@@ -11,12 +11,12 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 from odradek.coordinator.group.classic.decision import Decision
+from odradek.coordinator.group.consumer.groups import JOIN_LIMIT, SYNC_LIMIT
 from odradek.coordinator.group.consumer.member import (
+    KEYS,
     LEAVE_STATIC_EPOCH,
-    MemberState,
     assignment_record,
     epoch_record,
-    member_tombstones,
     regex_tombstone,
     target_metadata_record,
 )
@@ -95,7 +95,7 @@ def removal(groups: ConsumerGroups, group: ConsumerGroup, members: Sequence[Cons
     names: Counter[str] = Counter()
     regexes: Counter[str] = Counter()
     for member in members:
-        records += member_tombstones(group.group_id, member.member_id)
+        records += KEYS.member_tombstones(group.group_id, member.member_id)
         names.update(member.subscribed_topic_names)
         if member.subscribed_topic_regex:
             regexes[member.subscribed_topic_regex] += 1
@@ -111,23 +111,23 @@ def removal(groups: ConsumerGroups, group: ConsumerGroup, members: Sequence[Cons
     return records
 
 
-def expire_session(groups: ConsumerGroups, group_id: str, member_id: str) -> CoordinatorResult[None]:
-    """Remove a member that was silent for its session timeout."""
-    result = _remove(groups, group_id, member_id, "was silent for its session timeout")
-    groups.sessions_expired += bool(result.records)
-    return result
+def remove(groups: ConsumerGroups, group: ConsumerGroup, member: ConsumerMember, why: str) -> CoordinatorResult[None]:
+    """Remove a member that did not do in time what it had to."""
+    return fenced(groups, group, [member], None, why)
 
 
 def await_join(groups: ConsumerGroups, group_id: str, member: ConsumerMember) -> None:
-    """Start the time limit, its rebalance timeout, for a classic member that is told to join again."""
-    expire = partial(_expire_classic, groups, group_id, member.member_id, "did not join again in time")
-    groups.sessions.await_join(group_id, member.member_id, member.rebalance_timeout_ms, expire)
+    """Start the time limit, its rebalance timeout, for a classic member that is told to join again, unless it has been told."""
+    key = (JOIN_LIMIT, group_id, member.member_id)
+    if not groups.timers.is_scheduled(key):
+        expire = partial(_expire_classic, groups, group_id, member.member_id, "did not join again in time")
+        groups.timers.schedule(key, member.rebalance_timeout_ms, expire)
 
 
 def await_sync(groups: ConsumerGroups, group_id: str, member: ConsumerMember) -> None:
     """Start the time limit, its rebalance timeout, for the SyncGroup of a classic member that has joined."""
     expire = partial(_expire_classic, groups, group_id, member.member_id, "sent no SyncGroup in time")
-    groups.sessions.await_sync(group_id, member.member_id, member.rebalance_timeout_ms, expire)
+    groups.timers.schedule((SYNC_LIMIT, group_id, member.member_id), member.rebalance_timeout_ms, expire)
 
 
 def _expire_classic(groups: ConsumerGroups, group_id: str, member_id: str, why: str) -> CoordinatorResult[None]:
@@ -135,40 +135,4 @@ def _expire_classic(groups: ConsumerGroups, group_id: str, member_id: str, why: 
     member = None if group is None else group.members.get(member_id)
     if member is None or member.classic is None:
         return NOTHING_DECIDED
-    return _remove(groups, group_id, member_id, why)
-
-
-def begin_revocation(groups: ConsumerGroups, group_id: str, member: ConsumerMember) -> None:
-    """Start the time limit, its rebalance timeout, for a member to give up partitions."""
-    expire = partial(_expire_revocation, groups, group_id, member.member_id, member.member_epoch)
-    groups.sessions.begin_revocation(group_id, member.member_id, member.rebalance_timeout_ms, expire)
-
-
-def _expire_revocation(groups: ConsumerGroups, group_id: str, member_id: str, epoch: int) -> CoordinatorResult[None]:
-    group = groups.find(group_id)
-    member = None if group is None else group.members.get(member_id)
-    if member is None or member.classic is not None or member.state is not MemberState.UNREVOKED_PARTITIONS:
-        return NOTHING_DECIDED
-    if member.member_epoch != epoch:
-        # The decision that began this time limit was rolled back, and had ended the time limit of the present epoch.
-        begin_revocation(groups, group_id, member)
-        return NOTHING_DECIDED
-    return _remove(groups, group_id, member_id, "did not give up partitions in time")
-
-
-def _remove(groups: ConsumerGroups, group_id: str, member_id: str, why: str) -> CoordinatorResult[None]:
-    group = groups.find(group_id)
-    member = None if group is None else group.members.get(member_id)
-    if group is None or member is None:
-        return NOTHING_DECIDED
-    return fenced(groups, group, [member], None, why)
-
-
-def begin_sessions(groups: ConsumerGroups) -> None:
-    """Begin every member's session after a load, and the revocation timeout of members with partitions to give up."""
-    for group in groups.each():
-        timeout_ms = groups.config_of(group.group_id).session_timeout_ms
-        for member in group.members.values():
-            groups.sessions.touch(group.group_id, member.member_id, timeout_ms)
-            if member.state is MemberState.UNREVOKED_PARTITIONS:
-                begin_revocation(groups, group.group_id, member)
+    return groups.remove_member(group_id, member_id, why)

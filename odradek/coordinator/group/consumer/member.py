@@ -18,6 +18,7 @@ from enum import IntEnum, StrEnum
 from typing import Final, TypeAlias
 from uuid import UUID
 
+from odradek.coordinator.group.modern_group import RecordKeys
 from odradek.coordinator.runtime.result import CoordinatorRecord
 from odradek.protocol.coordinator_records.consumer_groups import (
     ClassicMemberMetadata,
@@ -36,6 +37,14 @@ from odradek.protocol.coordinator_records.consumer_groups import (
     ConsumerGroupTargetAssignmentMetadataValue,
     OwnedPartitions,
     TargetPartitions,
+)
+
+KEYS: Final = RecordKeys(
+    ConsumerGroupMetadataKey,
+    ConsumerGroupTargetAssignmentMetadataKey,
+    ConsumerGroupMemberMetadataKey,
+    ConsumerGroupTargetAssignmentMemberKey,
+    ConsumerGroupCurrentMemberAssignmentKey,
 )
 
 
@@ -119,6 +128,12 @@ class ConsumerMember:
     assigned: OwnedEpochs = field(default_factory=dict)
     pending_revocation: OwnedEpochs = field(default_factory=dict)
     classic: ClassicMemberMetadata | None = None
+
+    @property
+    def revocation_timeout_ms(self) -> int | None:
+        """Return the time limit for the partitions to give up. A classic member has those of its JoinGroup and SyncGroup."""
+        has_limit = self.state is MemberState.UNREVOKED_PARTITIONS and self.classic is None
+        return self.rebalance_timeout_ms if has_limit else None
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         """Return whether the member has reached the target assignment of that epoch."""
@@ -254,15 +269,6 @@ def regex_tombstone(group_id: str, regex: str) -> CoordinatorRecord:
     return CoordinatorRecord(ConsumerGroupRegularExpressionKey(group_id, regex), None)
 
 
-def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
-    """Return the records that remove a member. Replay depends on their order."""
-    return [
-        CoordinatorRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id, member_id), None),
-        CoordinatorRecord(ConsumerGroupTargetAssignmentMemberKey(group_id, member_id), None),
-        CoordinatorRecord(ConsumerGroupMemberMetadataKey(group_id, member_id), None),
-    ]
-
-
 def partition_metadata_tombstone(group_id: str) -> CoordinatorRecord:
     """Return the tombstone of a record kind that Kafka wrote before 4.1."""
     return CoordinatorRecord(ConsumerGroupPartitionMetadataKey(group_id), None)
@@ -271,10 +277,7 @@ def partition_metadata_tombstone(group_id: str) -> CoordinatorRecord:
 def group_tombstones(group_id: str, member_ids: list[str], regexes: list[str]) -> list[CoordinatorRecord]:
     """Return the records that delete a group. Replay depends on their order."""
     return [
-        *(CoordinatorRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id, each), None) for each in member_ids),
-        *(CoordinatorRecord(ConsumerGroupTargetAssignmentMemberKey(group_id, each), None) for each in member_ids),
-        CoordinatorRecord(ConsumerGroupTargetAssignmentMetadataKey(group_id), None),
-        *(CoordinatorRecord(ConsumerGroupMemberMetadataKey(group_id, each), None) for each in member_ids),
+        *KEYS.group_tombstones(group_id, member_ids),
         *(regex_tombstone(group_id, each) for each in regexes),
         partition_metadata_tombstone(group_id),
         CoordinatorRecord(ConsumerGroupMetadataKey(group_id), None),

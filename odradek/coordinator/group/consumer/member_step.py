@@ -31,7 +31,6 @@ from typing import TYPE_CHECKING
 from uuid import UUID  # noqa: TC003  the type of a compiled dataclass's field
 
 from odradek.coordinator.group.assignor.spec import GroupSpec, MemberSubscription
-from odradek.coordinator.group.consumer.leave import begin_revocation
 from odradek.coordinator.group.consumer.member import (
     LEAVE_STATIC_EPOCH,
     NOTHING,
@@ -364,6 +363,5 @@ class MemberStep:
             if after.classic is not None:
                 # A classic member has the join and sync timeouts instead.
                 return after
-            if after.state is MemberState.UNREVOKED_PARTITIONS:
-                begin_revocation(groups, group.group_id, after)
+            groups.begin_revocation(group.group_id, after)
         return after

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.group.consumer.group import renamed
 from odradek.coordinator.group.consumer.member import (
+    KEYS,
     LEAVE_EPOCH,
     LEAVE_STATIC_EPOCH,
     assignment_record,
     member_record,
-    member_tombstones,
     target_record,
 )
 from odradek.coordinator.group.modern_group import ensure_valid, unknown_member
@@ -140,7 +140,7 @@ def replaced(
 ) -> ConsumerMember:
     """Return a static member under its new id, with everything of ``holder``, which is removed."""
     member = renamed(holder, member_id)
-    records += member_tombstones(group.group_id, holder.member_id)
+    records += KEYS.member_tombstones(group.group_id, holder.member_id)
     records.append(member_record(group.group_id, member))
     records.append(target_record(group.group_id, member_id, group.target_of(holder.member_id, None)))
     records.append(assignment_record(group.group_id, member))

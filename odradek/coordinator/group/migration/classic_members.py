@@ -39,6 +39,7 @@ from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.group.classic.decision import Decision, join_error, sync_error
 from odradek.coordinator.group.config import MigrationPolicy
+from odradek.coordinator.group.consumer.groups import JOIN_LIMIT, SYNC_LIMIT
 from odradek.coordinator.group.consumer.leave import await_join, await_sync, fenced
 from odradek.coordinator.group.consumer.member import NOTHING, MemberState
 from odradek.coordinator.group.consumer.member_step import MemberStep
@@ -193,7 +194,7 @@ def _updated(
 
 def _begin_sync(groups: ConsumerGroups, group_id: str, member: ConsumerMember, session_timeout_ms: int) -> None:
     """Begin the member's session and the time limit for its SyncGroup, now that the answer is given."""
-    groups.sessions.end_join(group_id, member.member_id)
+    groups.timers.cancel((JOIN_LIMIT, group_id, member.member_id))
     groups.sessions.touch(group_id, member.member_id, session_timeout_ms)
     await_sync(groups, group_id, member)
 
@@ -249,7 +250,7 @@ def _syncing(
 
 
 def _synced(groups: ConsumerGroups, group_id: str, member_id: str, session_timeout_ms: int) -> None:
-    groups.sessions.end_sync(group_id, member_id)
+    groups.timers.cancel((SYNC_LIMIT, group_id, member_id))
     groups.sessions.touch(group_id, member_id, session_timeout_ms)
 
 

@@ -46,6 +46,7 @@ from odradek.coordinator.group.classic.groups import group_record
 from odradek.coordinator.group.classic.member import Member
 from odradek.coordinator.group.classic.rebalance import give_up, prepare, stop_waiting
 from odradek.coordinator.group.classic.states import GroupState, RebalanceCause, named
+from odradek.coordinator.group.consumer.groups import JOIN_LIMIT, SYNC_LIMIT
 from odradek.coordinator.group.consumer.member import (
     NOTHING,
     ConsumerMember,
@@ -129,7 +130,9 @@ def move_sessions(groups: ConsumerGroups, classic: ClassicGroup) -> list[tuple[R
     """
     responses: list[tuple[Reply[Any], object]] = []
     for member in classic.members.values():
-        groups.sessions.forget_timeouts(classic.group_id, member.member_id)
+        # From before the group was a classic one. The deadline of a revocation finds the member in another epoch or protocol.
+        for limit in (JOIN_LIMIT, SYNC_LIMIT):
+            groups.timers.cancel((limit, classic.group_id, member.member_id))
         groups.sessions.touch(classic.group_id, member.member_id, member.session_timeout_ms)
         groups.classic.sessions.end(classic, member.member_id)
         join = classic.release_join(member)

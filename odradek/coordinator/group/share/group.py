@@ -11,18 +11,23 @@ from odradek.coordinator.group.share.member import (
     ShareGroupMember,
     ShareGroupState,
     group_tombstones,
-    member_tombstones,
+    with_sets,
 )
-from odradek.coordinator.group.share.state_partitions import StatePartitions
+from odradek.coordinator.group.share.state_partitions import StatePartitions, from_record
 from odradek.coordinator.runtime.timeline import TimelineDict, TimelineValue
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
     from uuid import UUID
 
     from odradek.coordinator.runtime.result import CoordinatorRecord
     from odradek.coordinator.runtime.timeline import SnapshotRegistry
+    from odradek.protocol.coordinator_records.share_groups import (
+        ShareGroupStatePartitionMetadataKey,
+        ShareGroupStatePartitionMetadataValue,
+        ShareGroupTargetAssignmentMemberValue,
+    )
 
 GROUP_TYPE: Final = "share"
 
@@ -35,12 +40,14 @@ class ShareGroup(ModernGroup[ShareGroupMember, Partitions]):
     """
 
     __slots__ = (
+        "_now_ms",
         "name_counts",
         "state_partitions",
     )
 
-    def __init__(self, snapshots: SnapshotRegistry, group_id: str) -> None:
+    def __init__(self, snapshots: SnapshotRegistry, group_id: str, now_ms: Callable[[], int]) -> None:
         super().__init__(GROUP_TYPE, snapshots, group_id)
+        self._now_ms: Final = now_ms
         self.name_counts: TimelineDict[str, int] = TimelineDict(snapshots)
         self.state_partitions: TimelineValue[StatePartitions | None] = TimelineValue(snapshots, None)
 
@@ -111,18 +118,13 @@ class ShareGroup(ModernGroup[ShareGroupMember, Partitions]):
         """Return whether a member subscribes to the topic."""
         return topic in self.name_counts
 
-    def depends_on(self, topic: str) -> bool:
-        """Return whether a member subscribes to the topic."""
-        return self.is_subscribed_to(topic)
-
     def offsets_expire_since_ms(self) -> int | None:
         """Return None: there are no offsets that could expire."""
         return None
 
     def tombstones(self) -> list[CoordinatorRecord]:
         """Return the records that delete the group."""
-        of_members = [record for member_id in self.members for record in member_tombstones(self.group_id, member_id)]
-        return [*of_members, *group_tombstones(self.group_id)]
+        return group_tombstones(self.group_id, list(self.members))
 
     # --------------------------------------------------------------------------------------------------------- replay
 
@@ -137,6 +139,18 @@ class ShareGroup(ModernGroup[ShareGroupMember, Partitions]):
         old = self.members.pop(member_id)
         if old is not None:
             self._count(old, None)
+
+    def target_of_record(self, value: ShareGroupTargetAssignmentMemberValue) -> Partitions:
+        """Return the target assignment of a record."""
+        return with_sets(value.topic_partitions)
+
+    def replay_other(
+        self,
+        key: ShareGroupStatePartitionMetadataKey,  # noqa: ARG002  there is one such record
+        value: ShareGroupStatePartitionMetadataValue | None,
+    ) -> None:
+        """Set or remove the share partitions by the life of their state."""
+        self.state_partitions.set(None if value is None else from_record(value, self._now_ms()))
 
     def _count(self, old: ShareGroupMember | None, new: ShareGroupMember | None) -> None:
         names = (frozenset() if each is None else each.subscribed_topic_names for each in (old, new))

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable  # noqa: TC003  the type of a compiled dataclass's field
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from functools import partial
+from typing import TYPE_CHECKING, NamedTuple
 
 from odradek.coordinator.group.consumer.topics import NoTopics, Topics
-from odradek.coordinator.group.modern_group import ModernGroups
+from odradek.coordinator.group.modern_groups import ModernGroups
 from odradek.coordinator.group.share.group import GROUP_TYPE, ShareGroup
-from odradek.coordinator.group.share.member import with_sets
-from odradek.coordinator.group.share.state_partitions import StatePartitions, from_record, to_record, without_topics
+from odradek.coordinator.group.share.member import KEYS
+from odradek.coordinator.group.share.state_partitions import StatePartitions, to_record, without_topics
 from odradek.coordinator.runtime.result import CoordinatorRecord, CoordinatorResult
 from odradek.protocol.coordinator_records.share_groups import (
-    ShareGroupCurrentMemberAssignmentKey,
-    ShareGroupMemberMetadataKey,
-    ShareGroupMetadataKey,
     ShareGroupStatePartitionMetadataKey,
-    ShareGroupTargetAssignmentMemberKey,
-    ShareGroupTargetAssignmentMetadataKey,
 )
 
 if TYPE_CHECKING:
@@ -27,9 +23,8 @@ if TYPE_CHECKING:
 
     from odradek.coordinator.group.config import GroupReports
     from odradek.coordinator.group.registry import GroupRegistry
-    from odradek.coordinator.group.sessions import MemberSessions
+    from odradek.coordinator.group.share.member import ShareGroupMember
     from odradek.coordinator.runtime.environment import ShardContext
-    from odradek.protocol.coordinator_records import ShareGroupKey, ShareGroupValue
 
 
 class ShareGroupConfig(NamedTuple):
@@ -55,18 +50,10 @@ class ShareGroupServices:
     config_of: Callable[[str], ShareGroupConfig] = lambda _: ShareGroupConfig()
 
 
-class ShareGroups(ModernGroups[ShareGroup]):
-    """Owner of the share groups in the shard's ``registry``, which are their own stored form. Loop thread only.
+class ShareGroups(ModernGroups[ShareGroup, ShareGroupConfig]):
+    """Owner of the share groups in the shard's ``registry``; see ``ModernGroups``. Loop thread only."""
 
-    An expired session removes a member. ``heartbeats`` (granted ones), ``sessions_expired`` and ``epochs_raised`` count since the
-    shard was loaded.
-    """
-
-    __slots__ = (
-        "config_of",
-        "epochs_raised",
-        "sessions",
-    )
+    __slots__ = ()
 
     def __init__(
         self,
@@ -75,18 +62,16 @@ class ShareGroups(ModernGroups[ShareGroup]):
         *,
         timers: ShardContext,
         reports: GroupReports,
-        make_sessions: Callable[[ShareGroups], MemberSessions],
+        remove: Callable[[ShareGroups, ShareGroup, ShareGroupMember, str], CoordinatorResult[None]],
     ) -> None:
-        super().__init__(GROUP_TYPE, ShareGroup, registry, services.topics, timers, reports)
-        self.config_of = services.config_of
-        self.epochs_raised = 0
-        self.sessions: Final = make_sessions(self)
+        kind = (GROUP_TYPE, ShareGroup, KEYS)
+        super().__init__(*kind, registry, services.topics, services.config_of, timers, reports, partial(remove, self))
 
     # ----------------------------------------------------------------------------------------------------------- find
 
     def new_group(self, group_id: str) -> ShareGroup:
         """Return a group to decide on before it has records."""
-        return ShareGroup(self.timers.snapshots, group_id)
+        return ShareGroup(self.timers.snapshots, group_id, self.clock.now_ms)
 
     def find_or_new(self, group_id: str) -> ShareGroup:
         """Return the share group, or one to decide on before it has records. KafkaError: GROUP_ID_NOT_FOUND for another kind."""
@@ -111,45 +96,3 @@ class ShareGroups(ModernGroups[ShareGroup]):
     def states_record(self, group: ShareGroup, sets: StatePartitions) -> CoordinatorRecord:
         """Return the record of the group's share partitions."""
         return CoordinatorRecord(ShareGroupStatePartitionMetadataKey(group.group_id), to_record(sets, self.topics))
-
-    # --------------------------------------------------------------------------------------------------------- replay
-
-    def replay(self, key: ShareGroupKey, value: ShareGroupValue | None) -> None:
-        """Apply a record. A tombstone of a missing object is ignored."""
-        if value is None:
-            group = self.find(key.group)
-            if group is not None:
-                self._replay_tombstone(group, key)
-        else:
-            self._replay_value(self.find_or_create(key.group), key, value)
-
-    def _replay_value(self, group: ShareGroup, key: ShareGroupKey, value: Any) -> None:  # noqa: ANN401  the key's type
-        if isinstance(key, ShareGroupCurrentMemberAssignmentKey):
-            group.replay_member(group.member_or_new(key.member_id).with_assignment(value))
-        elif isinstance(key, ShareGroupMemberMetadataKey):
-            group.replay_member(group.member_or_new(key.member_id).with_metadata(value))
-        elif isinstance(key, ShareGroupTargetAssignmentMemberKey):
-            group.replay_target(key.member_id, with_sets(value.topic_partitions))
-        elif isinstance(key, ShareGroupTargetAssignmentMetadataKey):
-            group.replay_target_metadata(value)
-        elif isinstance(key, ShareGroupMetadataKey):
-            group.epoch.set(value.epoch)
-            group.metadata_hash.set(value.metadata_hash)
-        else:
-            group.state_partitions.set(from_record(value, self.clock.now_ms()))
-
-    def _replay_tombstone(self, group: ShareGroup, key: ShareGroupKey) -> None:
-        if isinstance(key, ShareGroupCurrentMemberAssignmentKey):
-            member = group.members.get(key.member_id)
-            if member is not None:
-                group.replay_member(member.without_assignment())
-        elif isinstance(key, ShareGroupMemberMetadataKey):
-            group.replay_removed(key.member_id)
-        elif isinstance(key, ShareGroupTargetAssignmentMemberKey):
-            group.replay_target(key.member_id, None)
-        elif isinstance(key, ShareGroupTargetAssignmentMetadataKey):
-            group.replay_target_metadata(None)
-        elif isinstance(key, ShareGroupMetadataKey):
-            self._stored.pop(key.group)
-        else:
-            group.state_partitions.set(None)

@@ -25,13 +25,12 @@ from odradek.coordinator.group.assignor.simple import SIMPLE, assign_simple
 from odradek.coordinator.group.assignor.spec import GroupSpec, MemberSubscription
 from odradek.coordinator.group.consumer.member import LEAVE_EPOCH, MemberState
 from odradek.coordinator.group.modern_group import ensure_valid, unknown_member
-from odradek.coordinator.group.sessions import NOTHING_DECIDED
 from odradek.coordinator.group.share.member import (
+    KEYS,
     NOTHING,
     assignment_record,
     epoch_record,
     member_record,
-    member_tombstones,
     target_metadata_record,
     target_record,
 )
@@ -291,30 +290,17 @@ def _leave(groups: ShareGroups, request: ShareGroupHeartbeatRequest) -> Coordina
     return _removed(groups, group, member, HeartbeatOutcome(response), "left")
 
 
-def expire_session(groups: ShareGroups, group_id: str, member_id: str) -> CoordinatorResult[None]:
-    """Remove a member that was silent for its session timeout."""
-    group = groups.find(group_id)
-    member = None if group is None else group.members.get(member_id)
-    if group is None or member is None:
-        return NOTHING_DECIDED
-    groups.sessions_expired += 1
-    return _removed(groups, group, member, None, "was silent for its session timeout")
+def remove(groups: ShareGroups, group: ShareGroup, member: ShareGroupMember, why: str) -> CoordinatorResult[None]:
+    """Remove a member that did not do in time what it had to."""
+    return _removed(groups, group, member, None, why)
 
 
 def _removed(groups: ShareGroups, group: ShareGroup, member: ShareGroupMember, response: T, why: str) -> CoordinatorResult[T]:
     groups.reports.info("a member was removed", group=group.group_id, member=member.member_id, why=why)
     metadata_hash = groups.metadata_hash(group.names_after(member, None))
     epoch = group.epoch.get() + 1
-    records = [*member_tombstones(group.group_id, member.member_id), epoch_record(group.group_id, epoch, metadata_hash)]
+    records = [*KEYS.member_tombstones(group.group_id, member.member_id), epoch_record(group.group_id, epoch, metadata_hash)]
     if len(group.members) == 1:
         # Nothing is left to assign. With the time 0, whoever joins next is given partitions at once.
         records.append(target_metadata_record(group.group_id, epoch, 0))
     return CoordinatorResult(records, response)
-
-
-def begin_sessions(groups: ShareGroups) -> None:
-    """Begin every member's session after a load."""
-    for group in groups.each():
-        timeout_ms = groups.config_of(group.group_id).session_timeout_ms
-        for member_id in group.members:
-            groups.sessions.touch(group.group_id, member_id, timeout_ms)

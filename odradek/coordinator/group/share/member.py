@@ -5,6 +5,7 @@ from enum import StrEnum
 from typing import Final
 
 from odradek.coordinator.group.consumer.member import LEAVE_EPOCH, MemberState, Partitions, state_of
+from odradek.coordinator.group.modern_group import RecordKeys
 from odradek.coordinator.runtime.result import CoordinatorRecord
 from odradek.protocol.coordinator_records.share_groups import (
     ShareGroupCurrentMemberAssignmentKey,
@@ -20,6 +21,14 @@ from odradek.protocol.coordinator_records.share_groups import (
     ShareGroupTargetAssignmentMetadataKey,
     ShareGroupTargetAssignmentMetadataValue,
     SharePartitions,
+)
+
+KEYS: Final = RecordKeys(
+    ShareGroupMetadataKey,
+    ShareGroupTargetAssignmentMetadataKey,
+    ShareGroupMemberMetadataKey,
+    ShareGroupTargetAssignmentMemberKey,
+    ShareGroupCurrentMemberAssignmentKey,
 )
 
 
@@ -43,6 +52,11 @@ class ShareGroupMember:
     client_host: str = ""
     subscribed_topic_names: frozenset[str] = frozenset()
     assigned: Partitions = field(default_factory=dict)
+
+    @property
+    def revocation_timeout_ms(self) -> int | None:
+        """Return None: members share partitions, and give none up to others."""
+        return None
 
     def with_metadata(self, value: ShareGroupMemberMetadataValue) -> "ShareGroupMember":
         """Return the member updated from its record of kind 10."""
@@ -119,19 +133,10 @@ def state_partitions_record(group_id: str, value: ShareGroupStatePartitionMetada
     return CoordinatorRecord(ShareGroupStatePartitionMetadataKey(group_id), value)
 
 
-def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
-    """Return the records that remove a member. Replay depends on their order."""
+def group_tombstones(group_id: str, member_ids: list[str]) -> list[CoordinatorRecord]:
+    """Return the records that delete a group. Replay depends on their order."""
     return [
-        CoordinatorRecord(ShareGroupCurrentMemberAssignmentKey(group_id, member_id), None),
-        CoordinatorRecord(ShareGroupTargetAssignmentMemberKey(group_id, member_id), None),
-        CoordinatorRecord(ShareGroupMemberMetadataKey(group_id, member_id), None),
-    ]
-
-
-def group_tombstones(group_id: str) -> list[CoordinatorRecord]:
-    """Return the records that delete a group without members. Replay depends on their order."""
-    return [
-        CoordinatorRecord(ShareGroupTargetAssignmentMetadataKey(group_id), None),
+        *KEYS.group_tombstones(group_id, member_ids),
         state_partitions_record(group_id, None),
         CoordinatorRecord(ShareGroupMetadataKey(group_id), None),
     ]

@@ -13,7 +13,6 @@ from collections.abc import Mapping  # noqa: TC003  mypyc makes a NamedTuple's t
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from odradek.coordinator.group.assignor.streams_interface import MemberTasks
-from odradek.coordinator.group.interface import SINCE_COMMIT
 from odradek.coordinator.group.modern_group import NO_EPOCH, ModernGroup
 from odradek.coordinator.group.streams.member import (
     NO_TASKS,
@@ -24,7 +23,6 @@ from odradek.coordinator.group.streams.member import (
 )
 from odradek.coordinator.group.streams.topology import StreamsTopology
 from odradek.coordinator.runtime.timeline import TimelineDict, TimelineValue
-from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
@@ -36,13 +34,16 @@ if TYPE_CHECKING:
     from odradek.coordinator.group.streams.reconciliation import Task
     from odradek.coordinator.runtime.result import CoordinatorRecord
     from odradek.coordinator.runtime.timeline import SnapshotRegistry
-    from odradek.protocol.coordinator_records.streams_groups import StreamsGroupMetadataValue, StreamsGroupTopologyValue
+    from odradek.protocol.coordinator_records.streams_groups import (
+        StreamsGroupMetadataValue,
+        StreamsGroupTargetAssignmentMemberValue,
+        StreamsGroupTopologyKey,
+        StreamsGroupTopologyValue,
+    )
 
 GROUP_TYPE: Final = "streams"
 # No plugin has a description of the topology (KIP-1331).
 _NOT_DESCRIBED: Final = (-1, -1)
-# The first version of OffsetCommit that can be answered STALE_MEMBER_EPOCH.
-_FIRST_COMMIT_VERSION: Final = 9
 
 
 class TaskOffsets(NamedTuple):
@@ -134,21 +135,6 @@ class StreamsGroup(ModernGroup[StreamsGroupMember, MemberTasks]):
         is_ready = _is_ready(self.topology.get(), self.basis.get())
         return _state(self.epoch.get(), self.assignment_epoch, self.members.values(), is_ready=is_ready).value
 
-    def validate_offset_commit(
-        self, member_id: str, group_instance_id: str | None, generation: int, *, is_transactional: bool, version: int
-    ) -> ErrorCode:
-        """Return why the member may not commit; ``permits_late_commit`` may still allow it."""
-        if generation < 0 and not self.members:
-            return ErrorCode.NONE
-        if is_transactional and generation == NO_EPOCH and not member_id and group_instance_id is None:
-            return ErrorCode.NONE
-        member = self.members.get(member_id)
-        if member is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        if not is_transactional and version < _FIRST_COMMIT_VERSION:
-            return ErrorCode.UNSUPPORTED_VERSION
-        return ErrorCode.NONE if generation == member.member_epoch else ErrorCode.STALE_MEMBER_EPOCH
-
     def permits_late_commit(self, member_id: str, generation: int, partitions: Iterable[tuple[UUID | None, int]]) -> bool:
         """Return whether the member has had the tasks of all partitions since ``generation``."""
         member = self.members.get(member_id)
@@ -163,27 +149,10 @@ class StreamsGroup(ModernGroup[StreamsGroupMember, MemberTasks]):
                 return False
         return True
 
-    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:
-        """Return why the member may not fetch offsets."""
-        if member_id is None and member_epoch < 0:
-            return ErrorCode.NONE
-        member = None if member_id is None else self.members.get(member_id)
-        if member is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        return ErrorCode.NONE if member_epoch == member.member_epoch else ErrorCode.STALE_MEMBER_EPOCH
-
-    def validate_offset_delete(self) -> ErrorCode:
-        """Return NONE: the topics of the topology are known."""
-        return ErrorCode.NONE
-
     def is_subscribed_to(self, topic: str) -> bool:
         """Return whether members read the topic."""
         topology = self.topology.get()
         return bool(self.members) and topology is not None and topic in topology.subtopology_of
-
-    def offsets_expire_since_ms(self) -> int | None:
-        """Return SINCE_COMMIT: the offsets of unread topics expire by their commits."""
-        return SINCE_COMMIT
 
     def tombstones(self) -> list[CoordinatorRecord]:
         """Return the records that delete the group."""
@@ -191,10 +160,9 @@ class StreamsGroup(ModernGroup[StreamsGroupMember, MemberTasks]):
 
     # --------------------------------------------------------------------------------------------------------- replay
 
-    def replay_group(self, value: StreamsGroupMetadataValue) -> None:
+    def replay_epoch(self, value: StreamsGroupMetadataValue) -> None:
         """Set the group's epoch, and the rest of its own record."""
-        self.epoch.set(value.epoch)
-        self.metadata_hash.set(value.metadata_hash)
+        super().replay_epoch(value)
         self.basis.set(
             AssignmentBasis(
                 value.validated_topology_epoch,
@@ -203,7 +171,15 @@ class StreamsGroup(ModernGroup[StreamsGroupMember, MemberTasks]):
             )
         )
 
-    def replay_topology(self, value: StreamsGroupTopologyValue | None) -> None:
+    def target_of_record(self, value: StreamsGroupTargetAssignmentMemberValue) -> MemberTasks:
+        """Return the target assignment of a record."""
+        active, standby, warmup = (
+            {subtopology: frozenset(partitions) for subtopology, partitions in tasks}
+            for tasks in (value.active_tasks, value.standby_tasks, value.warmup_tasks)
+        )
+        return MemberTasks(active, standby, warmup)
+
+    def replay_other(self, key: StreamsGroupTopologyKey, value: StreamsGroupTopologyValue | None) -> None:  # noqa: ARG002  one key
         """Set or remove the topology."""
         self.topology.set(None if value is None else StreamsTopology(value))
 

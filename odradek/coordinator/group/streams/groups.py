@@ -7,7 +7,8 @@ from collections.abc import (
     Mapping,
 )
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeAlias
+from functools import partial
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, TypeAlias
 
 from odradek.coordinator.group.assignor.sticky_task_assignor import STICKY, assign_sticky
 from odradek.coordinator.group.assignor.streams_interface import (
@@ -16,23 +17,16 @@ from odradek.coordinator.group.assignor.streams_interface import (
     TopologyDescriber,
 )
 from odradek.coordinator.group.consumer.topics import NoTopics, Topics
-from odradek.coordinator.group.modern_group import ModernGroups
+from odradek.coordinator.group.modern_groups import ModernGroups
 from odradek.coordinator.group.streams.group import GROUP_TYPE, StreamsGroup
-from odradek.coordinator.group.streams.member import target_of_record
-from odradek.protocol.coordinator_records.streams_groups import (
-    StreamsGroupCurrentMemberAssignmentKey,
-    StreamsGroupMemberMetadataKey,
-    StreamsGroupMetadataKey,
-    StreamsGroupTargetAssignmentMemberKey,
-    StreamsGroupTargetAssignmentMetadataKey,
-)
+from odradek.coordinator.group.streams.member import KEYS
 
 if TYPE_CHECKING:
     from odradek.coordinator.group.config import GroupReports
     from odradek.coordinator.group.registry import GroupRegistry
-    from odradek.coordinator.group.sessions import MemberSessions
+    from odradek.coordinator.group.streams.member import StreamsGroupMember
     from odradek.coordinator.runtime.environment import ShardContext
-    from odradek.protocol.coordinator_records import StreamsGroupKey, StreamsGroupValue
+    from odradek.coordinator.runtime.result import CoordinatorResult
 
 AssignTasks: TypeAlias = Callable[[StreamsGroupSpec, TopologyDescriber], StreamsGroupAssignment]
 
@@ -74,19 +68,12 @@ class StreamsGroupServices:
     assignors: Mapping[str, AssignTasks] = field(default_factory=lambda: {STICKY: assign_sticky})
 
 
-class StreamsGroups(ModernGroups[StreamsGroup]):
-    """Owner of the streams groups in the shard's ``registry``, which are their own stored form. Loop thread only.
+class StreamsGroups(ModernGroups[StreamsGroup, StreamsGroupConfig]):
+    """Owner of the streams groups in the shard's ``registry``; see ``ModernGroups``. Loop thread only."""
 
-    An expired session removes a member. ``heartbeats`` (granted ones), ``sessions_expired`` and ``epochs_raised`` count since the
-    shard was loaded.
-    """
+    holdings: ClassVar[str] = "tasks"
 
-    __slots__ = (
-        "_services",
-        "config_of",
-        "epochs_raised",
-        "sessions",
-    )
+    __slots__ = ("_services",)
 
     def __init__(
         self,
@@ -95,13 +82,11 @@ class StreamsGroups(ModernGroups[StreamsGroup]):
         *,
         timers: ShardContext,
         reports: GroupReports,
-        make_sessions: Callable[[StreamsGroups], MemberSessions],
+        remove: Callable[[StreamsGroups, StreamsGroup, StreamsGroupMember, str], CoordinatorResult[None]],
     ) -> None:
-        super().__init__(GROUP_TYPE, StreamsGroup, registry, services.topics, timers, reports)
+        kind = (GROUP_TYPE, StreamsGroup, KEYS)
+        super().__init__(*kind, registry, services.topics, services.config_of, timers, reports, partial(remove, self))
         self._services = services
-        self.config_of = services.config_of
-        self.epochs_raised = 0
-        self.sessions: Final = make_sessions(self)
 
     # ----------------------------------------------------------------------------------------------------------- find
 
@@ -122,44 +107,3 @@ class StreamsGroups(ModernGroups[StreamsGroup]):
         """Return the number of partitions of a topic; None if it does not exist."""
         topic = self.topics.find(name)
         return None if topic is None else topic.partition_count
-
-    # --------------------------------------------------------------------------------------------------------- replay
-
-    def replay(self, key: StreamsGroupKey, value: StreamsGroupValue | None) -> None:
-        """Apply a record. A tombstone of a missing object is ignored."""
-        if value is None:
-            group = self.find(key.group)
-            if group is not None:
-                self._replay_tombstone(group, key)
-        else:
-            self._replay_value(self.find_or_create(key.group), key, value)
-
-    def _replay_value(self, group: StreamsGroup, key: StreamsGroupKey, value: Any) -> None:  # noqa: ANN401  the key's type
-        if isinstance(key, StreamsGroupCurrentMemberAssignmentKey):
-            group.replay_member(group.member_or_new(key.member_id).with_assignment(value))
-        elif isinstance(key, StreamsGroupMemberMetadataKey):
-            group.replay_member(group.member_or_new(key.member_id).with_metadata(value))
-        elif isinstance(key, StreamsGroupTargetAssignmentMemberKey):
-            group.replay_target(key.member_id, target_of_record(value))
-        elif isinstance(key, StreamsGroupTargetAssignmentMetadataKey):
-            group.replay_target_metadata(value)
-        elif isinstance(key, StreamsGroupMetadataKey):
-            group.replay_group(value)
-        else:
-            group.replay_topology(value)
-
-    def _replay_tombstone(self, group: StreamsGroup, key: StreamsGroupKey) -> None:
-        if isinstance(key, StreamsGroupCurrentMemberAssignmentKey):
-            member = group.members.get(key.member_id)
-            if member is not None:
-                group.replay_member(member.without_assignment())
-        elif isinstance(key, StreamsGroupMemberMetadataKey):
-            group.replay_removed(key.member_id)
-        elif isinstance(key, StreamsGroupTargetAssignmentMemberKey):
-            group.replay_target(key.member_id, None)
-        elif isinstance(key, StreamsGroupTargetAssignmentMetadataKey):
-            group.replay_target_metadata(None)
-        elif isinstance(key, StreamsGroupMetadataKey):
-            self._stored.pop(key.group)
-        else:
-            group.replay_topology(None)

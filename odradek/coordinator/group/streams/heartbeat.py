@@ -27,10 +27,9 @@ from odradek.coordinator.group.streams.configured_topology import Status
 from odradek.coordinator.group.streams.endpoints import endpoints
 from odradek.coordinator.group.streams.group import NO_OFFSETS, TaskOffsets
 from odradek.coordinator.group.streams.internal_topics import configure_topics
-from odradek.coordinator.group.streams.leave import HeartbeatOutcome, begin_revocation, leave_group, note_shutdown
+from odradek.coordinator.group.streams.leave import HeartbeatOutcome, leave_group, note_shutdown
 from odradek.coordinator.group.streams.member import (
     AssignmentBasis,
-    MemberState,
     assignment_record,
     epoch_record,
     member_record,
@@ -211,8 +210,7 @@ class _Heartbeat:
         after = reconcile(member, given)
         if after != member:
             self._records.append(assignment_record(group.group_id, after))
-            if after.state is MemberState.UNREVOKED_TASKS:
-                begin_revocation(self._groups, group.group_id, after)
+            self._groups.begin_revocation(group.group_id, after)
         return after
 
     def _response(self, member: StreamsGroupMember, configured: ConfiguredTopology) -> messages.StreamsGroupHeartbeatResponse:

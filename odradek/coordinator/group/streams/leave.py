@@ -6,19 +6,16 @@ The next heartbeat of another member computes the target assignment without the 
 from __future__ import annotations
 
 from collections.abc import Sequence  # noqa: TC003  the type of a compiled named tuple's field
-from functools import partial
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from odradek.coordinator.group.consumer.member import LEAVE_STATIC_EPOCH
-from odradek.coordinator.group.sessions import NOTHING_DECIDED
 from odradek.coordinator.group.streams.configured_topology import (
     ConfiguredInternalTopic,  # noqa: TC001  the type of a compiled named tuple's field
 )
 from odradek.coordinator.group.streams.member import (
-    MemberState,
+    KEYS,
     assignment_record,
     epoch_record,
-    member_tombstones,
     target_metadata_record,
 )
 from odradek.coordinator.group.streams.validation import leaving_member
@@ -70,7 +67,7 @@ def _removed(
     groups.reports.info("a member was removed", group=group.group_id, member=member.member_id, why=why)
     epoch = group.epoch.get() + 1
     records = [
-        *member_tombstones(group.group_id, member.member_id),
+        *KEYS.member_tombstones(group.group_id, member.member_id),
         epoch_record(group.group_id, epoch, group.metadata_hash.get(), group.basis.get()),
     ]
     if len(group.members) == 1:
@@ -79,40 +76,6 @@ def _removed(
     return CoordinatorResult(records, response)
 
 
-def expire_session(groups: StreamsGroups, group_id: str, member_id: str) -> CoordinatorResult[None]:
-    """Remove a member that was silent for its session timeout."""
-    group = groups.find(group_id)
-    member = None if group is None else group.members.get(member_id)
-    if group is None or member is None:
-        return NOTHING_DECIDED
-    groups.sessions_expired += 1
-    return _removed(groups, group, member, None, "was silent for its session timeout")
-
-
-def begin_revocation(groups: StreamsGroups, group_id: str, member: StreamsGroupMember) -> None:
-    """Start the time limit, its rebalance timeout, for a member to give up tasks."""
-    key = ("streams-revocation", group_id, member.member_id)
-    expire = partial(_expire_revocation, groups, group_id, member.member_id, member.member_epoch)
-    groups.timers.schedule(key, member.rebalance_timeout_ms, expire)
-
-
-def _expire_revocation(groups: StreamsGroups, group_id: str, member_id: str, epoch: int) -> CoordinatorResult[None]:
-    group = groups.find(group_id)
-    member = None if group is None else group.members.get(member_id)
-    if group is None or member is None or member.state is not MemberState.UNREVOKED_TASKS:
-        return NOTHING_DECIDED
-    if member.member_epoch != epoch:
-        # The decision that began this time limit was rolled back, and had ended the time limit of the present epoch.
-        begin_revocation(groups, group_id, member)
-        return NOTHING_DECIDED
-    return _removed(groups, group, member, None, "did not give up tasks in time")
-
-
-def begin_sessions(groups: StreamsGroups) -> None:
-    """Begin every member's session after a load, and the time limit of members with tasks to give up."""
-    for group in groups.each():
-        timeout_ms = groups.config_of(group.group_id).session_timeout_ms
-        for member in group.members.values():
-            groups.sessions.touch(group.group_id, member.member_id, timeout_ms)
-            if member.state is MemberState.UNREVOKED_TASKS:
-                begin_revocation(groups, group.group_id, member)
+def remove(groups: StreamsGroups, group: StreamsGroup, member: StreamsGroupMember, why: str) -> CoordinatorResult[None]:
+    """Remove a member that did not do in time what it had to."""
+    return _removed(groups, group, member, None, why)

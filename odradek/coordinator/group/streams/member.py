@@ -18,6 +18,7 @@ from typing import Final, NamedTuple
 
 from odradek.coordinator.group.assignor.streams_interface import MemberTasks, Tasks
 from odradek.coordinator.group.consumer.member import LEAVE_EPOCH, LEAVE_STATIC_EPOCH
+from odradek.coordinator.group.modern_group import RecordKeys
 from odradek.coordinator.runtime.result import CoordinatorRecord
 from odradek.protocol.coordinator_records.streams_groups import (
     Endpoint,
@@ -37,6 +38,14 @@ from odradek.protocol.coordinator_records.streams_groups import (
     StreamsGroupTopologyValue,
     TargetTaskIds,
     TaskIds,
+)
+
+KEYS: Final = RecordKeys(
+    StreamsGroupMetadataKey,
+    StreamsGroupTargetAssignmentMetadataKey,
+    StreamsGroupMemberMetadataKey,
+    StreamsGroupTargetAssignmentMemberKey,
+    StreamsGroupCurrentMemberAssignmentKey,
 )
 
 
@@ -111,6 +120,11 @@ class StreamsGroupMember:
     client_tags: tuple[tuple[str, str], ...] = ()
     assigned: OwnedTasks = NOTHING_OWNED
     pending_revocation: OwnedTasks = NOTHING_OWNED
+
+    @property
+    def revocation_timeout_ms(self) -> int | None:
+        """Return the time limit, if there is one, for the member to give up tasks."""
+        return self.rebalance_timeout_ms if self.state is MemberState.UNREVOKED_TASKS else None
 
     def is_reconciled_to(self, assignment_epoch: int) -> bool:
         """Return whether the member has reached the target assignment of that epoch."""
@@ -194,15 +208,6 @@ def _without_epochs(tasks: Iterable[TaskIds]) -> dict[str, frozenset[int]]:
     return {subtopology: frozenset(partitions) for subtopology, partitions, _ in tasks}
 
 
-def target_of_record(value: StreamsGroupTargetAssignmentMemberValue) -> MemberTasks:
-    """Return the target assignment of a record of kind 21."""
-    active, standby, warmup = (
-        {subtopology: frozenset(partitions) for subtopology, partitions in tasks}
-        for tasks in (value.active_tasks, value.standby_tasks, value.warmup_tasks)
-    )
-    return MemberTasks(active, standby, warmup)
-
-
 # --------------------------------------------------------------------------------------------------------------- records
 
 
@@ -284,22 +289,10 @@ def _stored(owned: OwnedTasks) -> tuple[tuple[TaskIds, ...], tuple[TaskIds, ...]
     return tuple(active), standby, warmup
 
 
-def member_tombstones(group_id: str, member_id: str) -> list[CoordinatorRecord]:
-    """Return the records that remove a member. Replay depends on their order."""
-    return [
-        CoordinatorRecord(StreamsGroupCurrentMemberAssignmentKey(group_id, member_id), None),
-        CoordinatorRecord(StreamsGroupTargetAssignmentMemberKey(group_id, member_id), None),
-        CoordinatorRecord(StreamsGroupMemberMetadataKey(group_id, member_id), None),
-    ]
-
-
 def group_tombstones(group_id: str, member_ids: list[str]) -> list[CoordinatorRecord]:
     """Return the records that delete a group. Replay depends on their order."""
     return [
-        *(CoordinatorRecord(StreamsGroupCurrentMemberAssignmentKey(group_id, each), None) for each in member_ids),
-        *(CoordinatorRecord(StreamsGroupTargetAssignmentMemberKey(group_id, each), None) for each in member_ids),
-        CoordinatorRecord(StreamsGroupTargetAssignmentMetadataKey(group_id), None),
-        *(CoordinatorRecord(StreamsGroupMemberMetadataKey(group_id, each), None) for each in member_ids),
+        *KEYS.group_tombstones(group_id, member_ids),
         CoordinatorRecord(StreamsGroupMetadataKey(group_id), None),
         CoordinatorRecord(StreamsGroupTopologyKey(group_id), None),
     ]

@@ -14,10 +14,10 @@ from odradek.coordinator.group.classic.group import ClassicGroup
 from odradek.coordinator.group.consumer.member import LEAVE_STATIC_EPOCH
 from odradek.coordinator.group.modern_group import ensure_valid
 from odradek.coordinator.group.streams.member import (
+    KEYS,
     StreamsGroupMember,
     assignment_record,
     member_record,
-    member_tombstones,
     target_record,
 )
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -203,7 +203,7 @@ def _replaced(
             f"owned by {holder.member_id} member.",
         )
     member = replace(holder, member_id=member_id, member_epoch=0, previous_member_epoch=0)
-    records += member_tombstones(group.group_id, holder.member_id)
+    records += KEYS.member_tombstones(group.group_id, holder.member_id)
     records.append(member_record(group.group_id, member))
     records.append(target_record(group.group_id, member_id, group.target_of(holder.member_id, None)))
     records.append(assignment_record(group.group_id, member))

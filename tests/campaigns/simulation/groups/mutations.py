@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from odradek.coordinator.group import group_shard
@@ -15,9 +16,10 @@ from odradek.coordinator.group.classic.groups import Sessions
 from odradek.coordinator.group.consumer import heartbeat as consumer_heartbeat
 from odradek.coordinator.group.consumer import leave, member_step, regexes, validation
 from odradek.coordinator.group.consumer.group import ConsumerGroup
-from odradek.coordinator.group.consumer.groups import ConsumerGroups, ConsumerSessions
+from odradek.coordinator.group.consumer.groups import ConsumerGroups
 from odradek.coordinator.group.consumer.member import ConsumerMember
 from odradek.coordinator.group.migration import classic_members, conversion
+from odradek.coordinator.group.modern_groups import ModernGroups
 from odradek.coordinator.group.registry import GroupRegistry
 from odradek.coordinator.group.sessions import NOTHING_DECIDED
 from odradek.coordinator.runtime.hosted_shard import HostedShard
@@ -55,6 +57,7 @@ def _answered_before_the_high_watermark(flush: Any, hosted: Any) -> Any:
 
 ANSWERED_EARLY = around(HostedShard, "flush", _answered_before_the_high_watermark)
 NEVER_ROLLED_BACK = Change(SnapshotRegistry, "roll_back", lambda *_: None)
+WITHOUT_TOMBSTONES = SimpleNamespace(member_tombstones=lambda *_: [])
 
 
 # ---------------------------------------------------------------------------------------------------------- classic protocol
@@ -218,9 +221,9 @@ def raise_no_epoch_for_what_an_expression_finds(take: Any, groups: Any, group_id
     return CoordinatorResult([each for each in result.records if "Regular" in type(each.key).__name__], None)
 
 
-CONSUMER.put("begin_no_sessions_with_a_load", group_shard, "begin_sessions", lambda _: None, DEADLINES)
-CONSUMER.put("wait_for_revocations_without_end", ConsumerSessions, "begin_revocation", lambda *_: None, DEADLINES)
-CONSUMER.put("keep_members_that_are_silent", group_shard, "expire_session", lambda *_: NOTHING_DECIDED, DEADLINES)
+CONSUMER.put("begin_no_sessions_with_a_load", ModernGroups, "begin_sessions", lambda _: None, DEADLINES)
+CONSUMER.put("wait_for_revocations_without_end", ModernGroups, "begin_revocation", lambda *_: None, DEADLINES)
+CONSUMER.put("keep_members_that_are_silent", ModernGroups, "_expire_session", lambda *_: NOTHING_DECIDED, DEADLINES)
 CONSUMER.put("see_no_topic_change", ConsumerGroups, "note_topics", lambda *_, **__: None, REST, UNCHANGED, is_rare=True)
 CONSUMER.wrap(
     "resolve_expressions_once",
@@ -280,4 +283,4 @@ CONSUMER.wrap(
 CONSUMER.put("upgrade_without_looking_at_topics", consumer_heartbeat, "lags_behind_topics", lambda *_: False, REST, first=18099)
 CONSUMER.put("rebalance_no_downgraded_group", conversion, "prepare", lambda *_: None, REST, first=116, is_rare=True)
 CONSUMER.put("have_no_classic_member_join_again", classic_members, "_is_to_join", lambda *_: False, REST)
-CONSUMER.put("keep_a_static_members_former_id", validation, "member_tombstones", lambda *_: [], *TWICE)
+CONSUMER.put("keep_a_static_members_former_id", validation, "KEYS", WITHOUT_TOMBSTONES, *TWICE)

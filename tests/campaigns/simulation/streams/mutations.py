@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from odradek.coordinator.group.modern_group import ModernGroups
+from odradek.coordinator.group.modern_groups import ModernGroups
 from odradek.coordinator.group.sessions import NOTHING_DECIDED
 from odradek.coordinator.group.streams import heartbeat, leave, target, validation
 from odradek.coordinator.group.streams.group import StreamsGroup
@@ -21,7 +21,7 @@ from tests.campaigns.planted import Faults, around
 from tests.campaigns.simulation.groups.checks import DEADLINES
 from tests.campaigns.simulation.groups.ending import LEFT, REST, UNCHANGED
 from tests.campaigns.simulation.groups.history import EPOCHS, KEPT
-from tests.campaigns.simulation.groups.mutations import ANSWERED_EARLY, NEVER_ROLLED_BACK, TWICE
+from tests.campaigns.simulation.groups.mutations import ANSWERED_EARLY, NEVER_ROLLED_BACK, TWICE, WITHOUT_TOMBSTONES
 from tests.campaigns.simulation.groups.replayed import REPLAYED
 from tests.campaigns.simulation.groups.world import COMMITTED, KNOWN, SERVED
 from tests.campaigns.simulation.streams import histories
@@ -104,7 +104,7 @@ FAULTS.add("take_commits_of_any_epoch", _taken_in_spite_of(ErrorCode.STALE_MEMBE
 FAULTS.add("take_commits_of_who_is_no_member", _taken_in_spite_of(ErrorCode.UNKNOWN_MEMBER_ID), finds=(SERVED,))
 FAULTS.put("take_late_commits_of_what_came_since", StreamsGroup, "permits_late_commit", lambda *_: True, SERVED, is_rare=True)
 FAULTS.put("take_members_of_another_topology", StreamsTopology, "is_same", lambda *_: True, SERVED)
-FAULTS.put("keep_a_static_members_former_id", validation, "member_tombstones", lambda *_: [], *TWICE)
+FAULTS.put("keep_a_static_members_former_id", validation, "KEYS", WITHOUT_TOMBSTONES, *TWICE)
 FAULTS.wrap(
     "go_back_to_the_first_epoch", leave, "epoch_record", lambda record, group_id, _, *rest: record(group_id, 2, *rest), EPOCHS
 )
@@ -118,9 +118,9 @@ def raise_no_epoch_when_a_member_goes(removed: Any, *arguments: Any) -> Any:
 
 # ------------------------------------------------------------------------------------------------------ deadlines and topics
 
-FAULTS.put("begin_no_sessions_with_a_load", leave, "begin_sessions", lambda _: None, DEADLINES)
-FAULTS.put("wait_for_revocations_without_end", heartbeat, "begin_revocation", lambda *_: None, DEADLINES)
-FAULTS.put("keep_members_that_are_silent", leave, "expire_session", lambda *_: NOTHING_DECIDED, DEADLINES)
+FAULTS.put("begin_no_sessions_with_a_load", ModernGroups, "begin_sessions", lambda _: None, DEADLINES)
+FAULTS.put("wait_for_revocations_without_end", ModernGroups, "begin_revocation", lambda *_: None, DEADLINES)
+FAULTS.put("keep_members_that_are_silent", ModernGroups, "_expire_session", lambda *_: NOTHING_DECIDED, DEADLINES)
 FAULTS.put("see_no_topic_change", ModernGroups, "note_topics", lambda *_: None, REST, UNCHANGED)
 FAULTS.put("tell_nobody_of_a_shutdown", heartbeat, "note_shutdown", lambda *_: None, SHUTDOWN)
 
