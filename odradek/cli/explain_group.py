@@ -13,22 +13,22 @@ compacted log lacks the state before its first target assignment.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from odradek.cli.cluster import Cluster, Refused, patiently
 from odradek.cli.described_group import DescribedGroup, describe_group
-from odradek.cli.explain_share_group import ShareChange, ShareExplanation, ShareGroupStory
-from odradek.cli.explain_streams_group import ExplainedTaskMove, StreamsExplanation, StreamsGroupStory
+from odradek.cli.explain_share_group import ShareGroupStory
+from odradek.cli.explain_streams_group import StreamsGroupStory
+from odradek.cli.group_story import ExplainedMove, Explanation, GroupStory, Partition
 from odradek.cli.internal_topic import read_partition
 from odradek.cli.options import asks_a_broker, show_json
 from odradek.coordinator.group.assignor.spec import GroupSpec, MemberSubscription
-from odradek.coordinator.group.consumer.explanations import Move, moves
-from odradek.coordinator.group.consumer.member import LEAVE_STATIC_EPOCH
-from odradek.coordinator.group.modern_group import INITIAL_EPOCH
+from odradek.coordinator.group.consumer.explanations import moves
+from odradek.coordinator.group.consumer.member import KEYS, LEAVE_STATIC_EPOCH
+from odradek.coordinator.group.streams.explanations import TaskId
 from odradek.coordinator.runtime.hashing import partition_for
 from odradek.protocol.coordinator_records import (
     ConsumerGroupKey,
@@ -37,121 +37,63 @@ from odradek.protocol.coordinator_records import (
     decode_group_key,
     decode_value,
 )
-from odradek.protocol.coordinator_records.consumer_groups import (
-    ConsumerGroupCurrentMemberAssignmentKey,
-    ConsumerGroupCurrentMemberAssignmentValue,
-    ConsumerGroupMemberMetadataKey,
-    ConsumerGroupMemberMetadataValue,
-    ConsumerGroupMetadataKey,
-    ConsumerGroupMetadataValue,
-    ConsumerGroupRegularExpressionKey,
-    ConsumerGroupRegularExpressionValue,
-    ConsumerGroupTargetAssignmentMemberKey,
-    ConsumerGroupTargetAssignmentMemberValue,
-    ConsumerGroupTargetAssignmentMetadataKey,
-    ConsumerGroupTargetAssignmentMetadataValue,
-)
+from odradek.protocol.coordinator_records.consumer_groups import ConsumerGroupRegularExpressionKey
 from odradek.protocol.errors import ErrorCode, MalformedMessage
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
     from uuid import UUID
 
-    from odradek.protocol.coordinator_records import ConsumerGroupValue, ShareGroupValue, StreamsGroupValue
+    from odradek.protocol.coordinator_records.consumer_groups import (
+        ConsumerGroupCurrentMemberAssignmentValue,
+        ConsumerGroupMemberMetadataValue,
+        ConsumerGroupPartitionMetadataKey,
+        ConsumerGroupRegularExpressionValue,
+        ConsumerGroupTargetAssignmentMemberValue,
+    )
     from odradek.protocol.message_types.metadata import MetadataResponseTopic
 
-Partition = tuple["UUID", int]
 Targets = dict[str, dict["UUID", frozenset[int]]]
 
 
-@dataclass(slots=True)
-class ExplainedMove:
-    """A move. ``kept_ms``: from the target assignment until the source gave the partition up; None while it has not."""
-
-    move: Move
-    kept_ms: int | None = None
-
-
-@dataclass(slots=True)
-class Explanation:
-    """The explanation of a target assignment. ``moves`` is None if the log lacks the one before. ``at_ms`` is since the epoch."""
-
-    epoch: int
-    at_ms: int
-    changes: list[str]
-    moves: list[ExplainedMove] | None
-
-
-@dataclass(slots=True)
-class _Epoch:
-    """Changes since the last target assignment. ``gone`` has the member ids of removed static members, by instance id."""
-
-    changes: list[str] = field(default_factory=list)
-    gone: dict[str, str] = field(default_factory=dict)
-    departed: Targets = field(default_factory=dict)
-    successors: dict[str, str] = field(default_factory=dict)
-
-
-class GroupStory:
-    """A group as its records describe it. ``topic_ids`` are those of the existing topics, by name."""
+class ConsumerGroupStory(GroupStory):
+    """A consumer group as its records describe it. ``topic_ids`` are those of the existing topics, by name."""
 
     def __init__(self, topic_ids: Mapping[str, UUID]) -> None:
-        self.explanations: list[Explanation] = []
+        super().__init__(KEYS)
         self._topic_ids = topic_ids
-        self._forget()
-
-    @property
-    def is_there(self) -> bool:
-        """Return whether the group exists at the end of the log."""
-        return self._hash is not None
 
     def _forget(self) -> None:
-        self._members: dict[str, ConsumerGroupMemberMetadataValue] = {}
+        super()._forget()
         self._regexes: dict[str, tuple[str, ...]] = {}
         self._targets: Targets = {}
-        # The targets of the last assignment; None if the log lacks it.
-        self._previous: Targets | None = None
-        self._held: dict[str, set[Partition]] = {}
+        # The targets of the last assignment, and of the members that are gone since.
+        self._previous: Targets = {}
         # Members that were asked to give up partitions, and when.
         self._asked_ms: dict[str, int] = {}
-        self._hash: int | None = None
-        self._since = _Epoch()
-
-    def take(self, key: ConsumerGroupKey, value: ConsumerGroupValue | None, at_ms: int) -> None:
-        """Apply the next record of the group, written at ``at_ms``."""
-        if isinstance(key, ConsumerGroupMemberMetadataKey):
-            self._take_member(key.member_id, cast("ConsumerGroupMemberMetadataValue | None", value), at_ms)
-        elif isinstance(key, ConsumerGroupCurrentMemberAssignmentKey):
-            self._take_assignment(key.member_id, cast("ConsumerGroupCurrentMemberAssignmentValue | None", value), at_ms)
-        elif isinstance(key, ConsumerGroupTargetAssignmentMemberKey):
-            self._take_target(key.member_id, cast("ConsumerGroupTargetAssignmentMemberValue | None", value))
-        elif isinstance(key, ConsumerGroupTargetAssignmentMetadataKey):
-            if value is not None:
-                self._explain(cast("ConsumerGroupTargetAssignmentMetadataValue", value).assignment_epoch, at_ms)
-        elif isinstance(key, ConsumerGroupRegularExpressionKey):
-            self._take_regex(key.regular_expression, cast("ConsumerGroupRegularExpressionValue | None", value))
-        elif isinstance(key, ConsumerGroupMetadataKey):
-            self._take_epoch(cast("ConsumerGroupMetadataValue | None", value))
+        # Since the last target assignment: removed static members by instance id, and their successors.
+        self._gone: dict[str, str] = {}
+        self._successors: dict[str, str] = {}
 
     def _take_member(self, member_id: str, value: ConsumerGroupMemberMetadataValue | None, at_ms: int) -> None:
-        changes, old = self._since.changes, self._members.get(member_id)
+        changes, old = self._changes, self._members.get(member_id)
         if value is None:
             if old is not None:
                 del self._members[member_id]
                 changes.append(_gone(member_id, old, self._asked_ms.pop(member_id, None), at_ms))
                 if old.instance_id is not None:
-                    self._since.gone[old.instance_id] = member_id
+                    self._gone[old.instance_id] = member_id
                 self._release(member_id, set(), at_ms)
             return
         if old is None:
-            former = self._since.gone.pop(value.instance_id or "", None)
+            former = self._gone.pop(value.instance_id or "", None)
             if former is None:
                 changes.append(f"{member_id} joined")
             else:
                 # The static member's former id was removed to make way.
                 changes[:] = [each for each in changes if not each.startswith(f"{former} is gone")]
                 changes.append(f"static member {value.instance_id} came back as {member_id}, replacing {former}")
-                self._since.successors[former] = member_id
+                self._successors[former] = member_id
         elif _subscription(old) != _subscription(value):
             changes.append(f"{member_id} subscribes to {_subscribed(value)}, previously to {_subscribed(old)}")
         elif old.server_assignor != value.server_assignor:
@@ -165,7 +107,7 @@ class GroupStory:
             pending = {(owned.topic_id, index) for owned in value.partitions_pending_revocation for index in owned.partitions}
             held = pending | {(owned.topic_id, index) for owned in value.assigned_partitions for index in owned.partitions}
             if value.member_epoch == LEAVE_STATIC_EPOCH:
-                self._since.changes.append(f"static member {member_id} is away and keeps its partitions")
+                self._changes.append(f"static member {member_id} is away and keeps its partitions")
             if pending:
                 self._asked_ms.setdefault(member_id, at_ms)
             else:
@@ -179,37 +121,35 @@ class GroupStory:
             self._targets[member_id] = {topic_id: frozenset(indexes) for topic_id, indexes in value.topic_partitions}
             return
         target = self._targets.pop(member_id, None)
-        if target and self._previous is not None:
-            self._previous.pop(member_id, None)
-            self._since.departed[member_id] = target
+        if target:
+            self._previous[member_id] = target
 
-    def _take_regex(self, regex: str, value: ConsumerGroupRegularExpressionValue | None) -> None:
+    def _take_other(
+        self,
+        key: ConsumerGroupRegularExpressionKey | ConsumerGroupPartitionMetadataKey,
+        value: ConsumerGroupRegularExpressionValue | None,
+    ) -> None:
+        if not isinstance(key, ConsumerGroupRegularExpressionKey):
+            return
+        regex = key.regular_expression
         known = self._regexes.pop(regex, None)
         if value is None:
             return
         self._regexes[regex] = value.topics
         if set(known or ()) != set(value.topics):
-            self._since.changes.append(f"the regular expression {regex} matches {', '.join(value.topics) or 'no topic'}")
+            self._changes.append(f"the regular expression {regex} matches {', '.join(value.topics) or 'no topic'}")
 
-    def _take_epoch(self, value: ConsumerGroupMetadataValue | None) -> None:
-        if value is None:
-            self._forget()
-            return
-        if not self._since.changes and self._hash is not None and self._hash != value.metadata_hash:
-            self._since.changes.append("its topics or their partitions have changed")
-        self._hash = value.metadata_hash
+    def _moves(self) -> list[ExplainedMove]:
+        existing = set(self._topic_ids.values())
+        return [
+            ExplainedMove((move.topic_id, move.partition), move.source, move.target, move.reason.value)
+            for move in moves(self._previous, self._spec(), self._targets, self._successors, existing)
+        ]
 
-    def _explain(self, epoch: int, at_ms: int) -> None:
-        if self._hash is None or (epoch == INITIAL_EPOCH and not self._members):
-            return
-        since, self._since = self._since, _Epoch()
-        found: list[ExplainedMove] | None = None
-        if self._previous is not None or epoch == INITIAL_EPOCH + 1:
-            before = {**since.departed, **(self._previous or {})}
-            existing = set(self._topic_ids.values())
-            found = [ExplainedMove(move) for move in moves(before, self._spec(), self._targets, since.successors, existing)]
+    def _keep_targets(self) -> None:
         self._previous = {member_id: dict(target) for member_id, target in self._targets.items()}
-        self.explanations.append(Explanation(epoch, at_ms, since.changes, found))
+        self._gone = {}
+        self._successors = {}
 
     def _spec(self) -> GroupSpec:
         members = {}
@@ -218,17 +158,6 @@ class GroupStory:
             ids = frozenset(self._topic_ids[name] for name in names if name in self._topic_ids)
             members[member_id] = MemberSubscription(topic_ids=ids, assignment={})
         return GroupSpec(members=members, topics={}, is_homogeneous=False)
-
-    def _release(self, member_id: str, held: set[Partition], at_ms: int) -> None:
-        """Reduce a member's partitions to ``held``, and note how long it kept the others."""
-        released = self._held.pop(member_id, set()) - held
-        if not released or not self.explanations:
-            return
-        last = self.explanations[-1]
-        for each in last.moves or ():
-            move = each.move
-            if move.source == member_id and each.kept_ms is None and (move.topic_id, move.partition) in released:
-                each.kept_ms = at_ms - last.at_ms
 
 
 def _subscription(member: ConsumerGroupMemberMetadataValue) -> tuple[frozenset[str], str]:
@@ -290,27 +219,26 @@ def _unexplained(group: DescribedGroup) -> str:
     return f"{group.group} is a classic group: its members assign the partitions themselves, and no record says why"
 
 
-def _read(cluster: Cluster, topics: list[MetadataResponseTopic], group: str) -> GroupStory | ShareGroupStory | StreamsGroupStory:
+def _read(cluster: Cluster, topics: list[MetadataResponseTopic], group: str) -> GroupStory:
     """Return the group's story, whichever kind it is. Raises Refused, MalformedMessage."""
     count = next((len(topic.partitions) for topic in topics if topic.name == _OFFSETS_TOPIC), 0)
     if not count:
         raise Refused(group, ErrorCode.GROUP_ID_NOT_FOUND)
     ids = {str(topic.name): topic.topic_id for topic in topics if topic.topic_id is not None}
-    story = GroupStory(ids)
+    consumer_story = ConsumerGroupStory(ids)
     share_story = ShareGroupStory({topic_id: name for name, topic_id in ids.items()})
     streams_story = StreamsGroupStory()
     for record in read_partition(cluster, (_OFFSETS_TOPIC, partition_for(group, count))):
         key = decode_group_key(record.key or b"")
-        if isinstance(key, ConsumerGroupKey) and key.group == group:
-            story.take(key, cast("ConsumerGroupValue | None", decode_value(key, record.value)), record.timestamp)
-        elif isinstance(key, ShareGroupKey) and key.group == group:
-            share_story.take(key, cast("ShareGroupValue | None", decode_value(key, record.value)), record.timestamp)
-        elif isinstance(key, StreamsGroupKey) and key.group == group:
-            streams_story.take(key, cast("StreamsGroupValue | None", decode_value(key, record.value)), record.timestamp)
-    return next((each for each in (share_story, streams_story) if each.is_there), story)
+        if isinstance(key, ConsumerGroupKey | ShareGroupKey | StreamsGroupKey) and key.group == group:
+            story: GroupStory = consumer_story
+            if not isinstance(key, ConsumerGroupKey):
+                story = share_story if isinstance(key, ShareGroupKey) else streams_story
+            story.take(key, decode_value(key, record.value), record.timestamp)
+    return next((each for each in (share_story, streams_story) if each.is_there), consumer_story)
 
 
-def _as_document(explanation: Explanation | ShareExplanation | StreamsExplanation, names: dict[UUID, str]) -> dict[str, Any]:
+def _as_document(explanation: Explanation, names: dict[UUID, str]) -> dict[str, Any]:
     moves = explanation.moves
     return {
         "epoch": explanation.epoch,
@@ -320,35 +248,14 @@ def _as_document(explanation: Explanation | ShareExplanation | StreamsExplanatio
     }
 
 
-def _move(each: ExplainedMove | ShareChange | ExplainedTaskMove, names: dict[UUID, str]) -> dict[str, Any]:
-    if isinstance(each, ExplainedTaskMove):
-        return {
-            "task": str(each.move.task),
-            "role": "active" if each.move.is_active else "standby",
-            "from": each.move.source,
-            "to": each.move.target,
-            "reason": each.move.reason.value,
-            "kept_ms": each.kept_ms,
-        }
-    if isinstance(each, ShareChange):
-        topic_id, index = each.partition
-        return {
-            "topic": names.get(topic_id, str(topic_id)),
-            "partition": index,
-            "from": None if each.is_got else each.member_id,
-            "to": each.member_id if each.is_got else None,
-            "reason": each.reason,
-            "kept_ms": None,
-        }
-    move = each.move
-    return {
-        "topic": names.get(move.topic_id, str(move.topic_id)),
-        "partition": move.partition,
-        "from": move.source,
-        "to": move.target,
-        "reason": move.reason.value,
-        "kept_ms": each.kept_ms,
-    }
+def _move(each: ExplainedMove, names: dict[UUID, str]) -> dict[str, Any]:
+    shown: dict[str, Any]
+    if isinstance(each.what, TaskId):
+        shown = {"task": str(each.what), "role": each.role}
+    else:
+        topic_id, index = each.what
+        shown = {"topic": names.get(topic_id, str(topic_id)), "partition": index}
+    return {**shown, "from": each.source, "to": each.target, "reason": each.reason, "kept_ms": each.kept_ms}
 
 
 def _as_text(document: dict[str, Any]) -> str:

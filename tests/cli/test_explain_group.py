@@ -6,7 +6,7 @@ import uuid
 import pytest
 
 from odradek.cli import explain_group
-from odradek.cli.explain_group import GroupStory
+from odradek.cli.explain_group import ConsumerGroupStory
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.coordinator_records import decode_group_key, decode_value
 from odradek.protocol.errors import MalformedMessage
@@ -23,7 +23,7 @@ class ToldBed(ConsumerBed):
 
     def story(self, first=0):
         """Of the log from that batch on."""
-        story = GroupStory({name: topic.topic_id for name, topic in self.topics.by_name.items()})
+        story = ConsumerGroupStory({name: topic.topic_id for name, topic in self.topics.by_name.items()})
         for batch in self.log.batches[first:]:
             for row in read_records(batch):
                 key = decode_group_key(row.key)
@@ -36,9 +36,9 @@ class ToldBed(ConsumerBed):
         return last.changes, None if last.moves is None else [self._text(each) for each in last.moves]
 
     def _text(self, each):
-        move = each.move
+        topic_id, index = each.what
         kept = "" if each.kept_ms is None else f", {each.kept_ms} ms"
-        return f"{self.topics.name_of(move.topic_id)}-{move.partition} {move.source} {move.target}: {move.reason.value}{kept}"
+        return f"{self.topics.name_of(topic_id)}-{index} {each.source} {each.target}: {each.reason}{kept}"
 
 
 @pytest.fixture
@@ -130,9 +130,8 @@ def test_the_broker_and_the_log_tell_of_the_same_moves(bed):
     bed.accepted("a", 3, owned={"t": [0, 1]})
     lines = [fields["moves"] for _, event, fields in bed.reports.lines if event == "a target assignment was computed"]
     told = [
-        [f"t-{m.partition} from {m.source or 'nobody'} to {m.target or 'nobody'}: {m.reason.value}" for m in moves]
+        [f"t-{m.what[1]} from {m.source or 'nobody'} to {m.target or 'nobody'}: {m.reason}" for m in each.moves]
         for each in bed.story().explanations
-        for moves in [[move.move for move in each.moves]]
     ]
     assert told == lines
 

@@ -26,9 +26,9 @@ class ToldBed(ShareBed):
         return last.changes, None if last.moves is None else [self._text(each) for each in last.moves]
 
     def _text(self, each):
-        topic_id, index = each.partition
-        sign = "+" if each.is_got else "-"
-        return f"{each.member_id} {sign}{self.topics.name_of(topic_id)}-{index}: {each.reason}"
+        topic_id, index = each.what
+        sign = "-" if each.target is None else "+"
+        return f"{each.target or each.source} {sign}{self.topics.name_of(topic_id)}-{index}: {each.reason}"
 
     def follow(self, *members):
         for member_id in members:

@@ -28,9 +28,8 @@ class ToldBed(StreamsBed):
         return last.changes, None if last.moves is None else [self._text(each) for each in last.moves]
 
     def _text(self, each):
-        task, is_active, source, target, reason = each.move
         kept = "" if each.kept_ms is None else f", kept {each.kept_ms} ms"
-        return f"{'active' if is_active else 'standby'} {task} {source}>{target}: {reason.value}{kept}"
+        return f"{each.role} {each.what} {each.source}>{each.target}: {each.reason}{kept}"
 
 
 @pytest.fixture
