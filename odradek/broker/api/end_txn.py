@@ -48,7 +48,8 @@ def handle(
         is_fenced = outcome.code == ErrorCode.PRODUCER_FENCED and version < _FIRST_WITH_FENCED
         return EndTxnResponse(error_code=ErrorCode.INVALID_PRODUCER_EPOCH if is_fenced else outcome.code)
 
-    return services.transactions.write(
+    # It does not wait for a change that is under way: a repetition that came so late could end the next transaction.
+    return services.transactions.runtime.write(
         transactional_id,
         lambda shard: shard.end_txn(transactional_id, producer, commit=request.committed, client_version=client_version),
     ).then(finish)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
+from odradek.broker.api import end_txn
 from odradek.broker.coordination.transaction_coordinator import TransactionCoordinator
 from odradek.broker.replica.fetch_partitions import FetchPartition, FetchPartitions
 from odradek.broker.replica.partition import Partition
@@ -156,6 +158,17 @@ FAULTS.wrap(
     lambda fetch, *arguments, require_stable: fetch(*arguments, require_stable=False),
     "each input is consumed once",
     first=100,
+)
+# A mended fault: an EndTxn that waited for a change under way came after its repetition, and ended the next transaction.
+FAULTS.wrap(
+    "let_the_end_of_a_transaction_wait",
+    end_txn,
+    "handle",
+    lambda handle, services, *arguments: handle(
+        SimpleNamespace(transactions=SimpleNamespace(runtime=services.transactions)), *arguments
+    ),
+    SUPERSEDED,
+    first=3493,
 )
 FAULTS.put("remember_one_batch", producer_state, "BATCHES_KEPT", 1, IN_ORDER, first=35)
 FAULTS.put(
