@@ -50,7 +50,7 @@ def _read_kind(kind: Kind, key: Column, value: Column, rows: Integers) -> tuple[
     keys = key.cursor(rows)
     keys.read_int16()
     groups = keys.read_string()
-    group, *others = kind.key
+    group, *others = kind.key.fields
     named = _joined(
         [(group.name, _texts(keys, groups, _json_string)), *((spec.name, _read_of_key(keys, spec)) for spec in others)]
     )

@@ -112,8 +112,11 @@ class ReaderCompiler:
         self._flush_run()
         if self._flexible:
             self._tagged_fields([spec for spec in self._specs if spec.tag is not None])
-        values = "".join(f"f_{name}, " for name in self._fields)
-        self._lines.append(f"return new(target, ({values})), p")
+        self._lines.append(f"return {self._result()}, p")
+
+    def _result(self) -> str:
+        """Return an expression for the object, from the variables of its fields."""
+        return f"new(target, ({''.join(f'f_{name}, ' for name in self._fields)}))"
 
     def _function(self, lines: list[str], parameters: str = "b, p, end") -> Read:
         body = "\n".join(f"    {line}" for line in lines)

@@ -20,7 +20,6 @@ from typing import Any, Final, NamedTuple, TypeVar
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.messages import Layout, layout_of, newest_version
 from odradek.protocol.readers import ReaderCompiler, ReadFrame, compile_reader
-from odradek.protocol.varint import read_uvarint
 from odradek.protocol.writers import Write, compile_writer
 
 _INT16 = Struct(">h")
@@ -73,37 +72,11 @@ def read_nullable_string(data: bytes, position: int) -> tuple[str | None, int]:
     return _text(raw), position
 
 
-def read_nullable_compact_string(data: bytes, position: int) -> tuple[str | None, int]:
-    """Read a compact string, or None for null."""
-    size, position = read_uvarint(data, position)
-    if size == 0:
-        return None, position
-    raw, position = take(data, position, size - 1)
-    return _text(raw), position
-
-
-def read_compact_bytes(data: bytes, position: int) -> tuple[bytes, int]:
-    """Read compact bytes; null is malformed."""
-    size, position = read_uvarint(data, position)
-    return take(data, position, size - 1)
-
-
 def required(text: str | None) -> str:
     """Return ``text``; None is malformed."""
     if text is None:
         raise MalformedMessage("a required string is null")
     return text
-
-
-def read_tagged_fields(data: bytes, position: int) -> tuple[dict[int, bytes], int]:
-    """Read the raw values by tag."""
-    count, position = read_uvarint(data, position)
-    fields: dict[int, bytes] = {}
-    for _ in range(count):
-        tag, position = read_uvarint(data, position)
-        size, position = read_uvarint(data, position)
-        fields[tag], position = take(data, position, size)
-    return fields, position
 
 
 def ensure_end(data: bytes, position: int) -> None:
