@@ -2,8 +2,8 @@
 
     python tools/generate_messages.py
 
-It also writes odradek/protocol/metadata_records (tools/metadata_records.py), and the tables of the coordinators' records,
-whose classes are written by hand.
+It also writes odradek/protocol/metadata_records (tools/metadata_records.py), the tables of the coordinators' records, and the
+classes of consumer, share and streams groups' records (tools/group_records.py).
 
 The definitions are JSON in the jar of Kafka's clients (``common/message``). A canonical class has the fields of the newest
 version that odradek knows, and those fields of older versions that the broker still honours (``OLDER_FIELDS``). A field is
@@ -22,6 +22,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 
 from odradek.protocol.api_keys import NEWEST_VERSION, ApiKey
+from tools.group_records import group_record_modules
 from tools.kafka_definitions import (
     Definitions,
     Field,
@@ -71,6 +72,7 @@ def generate() -> dict[str, str]:
     definitions = kafka_definitions()
     files = {f"message_types/{api_key.name.lower()}.py": _Module(api_key, definitions).source() for api_key in ApiKey}
     files["coordinator_records/tables.py"] = _coordinator_tables()
+    files |= {f"coordinator_records/{name}": source for name, source in group_record_modules().items()}
     files |= {f"metadata_records/{name}": source for name, source in record_modules(_field_table).items()}
     files["message_types/__init__.py"] = (
         '"""The canonical messages, a module an API (odradek.protocol.messages). Written by tools/generate_messages.py."""\n'

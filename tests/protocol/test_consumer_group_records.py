@@ -5,6 +5,7 @@ from uuid import UUID
 import pytest
 
 from odradek.coordinator.runtime.result import CoordinatorRecord, decode_group_record, encode_record
+from odradek.protocol.coordinator_records import decode_value
 from odradek.protocol.coordinator_records.consumer_groups import (
     ClassicMemberMetadata,
     ClassicProtocol,
@@ -23,8 +24,9 @@ from odradek.protocol.coordinator_records.consumer_groups import (
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
     OwnedPartitions,
+    PartitionMetadata,
     TargetPartitions,
-    decode_value,
+    TopicMetadata,
 )
 from odradek.protocol.coordinator_records.newer_groups import decode_newer
 from odradek.protocol.errors import MalformedMessage
@@ -36,7 +38,7 @@ RECORDS = {
     "consumer_group_metadata": (ConsumerGroupMetadataKey("g"), ConsumerGroupMetadataValue(3, -7)),
     "consumer_group_partition_metadata": (
         ConsumerGroupPartitionMetadataKey("g"),
-        ConsumerGroupPartitionMetadataValue(b"\1\0"),
+        ConsumerGroupPartitionMetadataValue((TopicMetadata(TOPIC, "t", 1, (PartitionMetadata(0, ("r",)),)),)),
     ),
     "consumer_group_member_metadata": (
         ConsumerGroupMemberMetadataKey("g", "m"),
@@ -53,7 +55,7 @@ RECORDS = {
     "consumer_group_current_member_assignment": (
         ConsumerGroupCurrentMemberAssignmentKey("g", "m"),
         ConsumerGroupCurrentMemberAssignmentValue(
-            3, 2, 1, (OwnedPartitions(TOPIC, (0, 2), (2, 3)),), (OwnedPartitions(TOPIC, (4,), None),)
+            3, 2, 1, (OwnedPartitions(TOPIC, (0, 2), (2, 3)),), (OwnedPartitions(TOPIC, (4,), ()),)
         ),
     ),
     "consumer_group_regular_expression": (
@@ -77,7 +79,7 @@ def test_a_tombstone_is_read_again(kind):
     assert decode_group_record(*encode_record(record)) == record
 
 
-@each_case("kind", [kind for kind in RECORDS if "partition_metadata" not in kind])
+@each_case("kind", RECORDS)
 def test_a_value_that_is_cut_off_is_malformed(kind):
     key, value = RECORDS[kind]
     _, data = encode_record(CoordinatorRecord(key, value))

@@ -24,6 +24,7 @@ from odradek.protocol.coordinator_records import (
 from odradek.protocol.coordinator_records.consumer_groups import ConsumerGroupKey, ConsumerGroupValue
 from odradek.protocol.coordinator_records.groups import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from odradek.protocol.coordinator_records.offsets import OffsetCommitKey, OffsetCommitValue
+from odradek.protocol.coordinator_records.record_kinds import RecordKinds
 from odradek.protocol.coordinator_records.share_groups import ShareGroupKey, ShareGroupValue
 from odradek.protocol.coordinator_records.share_states import (
     ShareSnapshotKey,
@@ -82,6 +83,10 @@ CoordinatorValue: TypeAlias = (
 )
 
 _INT16 = Struct(">h")
+_NEWER = RecordKinds(
+    consumer_groups.KEYS | share_groups.KEYS | streams_groups.KEYS,
+    consumer_groups.CLASSES | share_groups.CLASSES | streams_groups.CLASSES,
+)
 
 
 class UnknownKey(NamedTuple):
@@ -100,11 +105,7 @@ def encode_key(key: CoordinatorKey) -> bytes:
         return groups.encode_key(key)
     if isinstance(key, ShareSnapshotKey | ShareUpdateKey):
         return share_states.encode_key(key)
-    if isinstance(key, ShareGroupKey):
-        return share_groups.KINDS.encode_key(key)
-    if isinstance(key, StreamsGroupKey):
-        return streams_groups.KINDS.encode_key(key)
-    return consumer_groups.encode_key(key)
+    return _NEWER.encode_key(key)
 
 
 def encode_value(value: CoordinatorValue) -> bytes:
@@ -117,25 +118,15 @@ def encode_value(value: CoordinatorValue) -> bytes:
         return groups.encode_value(value)
     if isinstance(value, ShareSnapshotValue | ShareUpdateValue):
         return share_states.encode_value(value)
-    if isinstance(value, ShareGroupValue):
-        return share_groups.KINDS.encode_value(value)
-    if isinstance(value, StreamsGroupValue):
-        return streams_groups.KINDS.encode_value(value)
-    return consumer_groups.encode_value(value)
+    return _NEWER.encode_value(value)
 
 
 def decode_group_key(data: bytes) -> CoordinatorKey | UnknownKey:
     """Decode the key of a record of ``__consumer_offsets``, for a group of any kind. Raises MalformedMessage."""
     found = decode_key(data)
-    if isinstance(found, UnknownKey):
-        if found.version in consumer_groups.KEYS:
-            return consumer_groups.decode_key(data)
-        if found.version in share_groups.KEYS:
-            key: ShareGroupKey = share_groups.KINDS.decode_key(data)
-            return key
-        if found.version in streams_groups.KEYS:
-            streams_key: StreamsGroupKey = streams_groups.KINDS.decode_key(data)
-            return streams_key
+    if isinstance(found, UnknownKey) and found.version in _NEWER.keys:
+        key: CoordinatorKey = _NEWER.decode_key(data)
+        return key
     return found
 
 
@@ -181,10 +172,5 @@ def decode_value(key: CoordinatorKey, data: bytes | None) -> CoordinatorValue | 
         return groups.decode_value(data)
     if isinstance(key, ShareSnapshotKey | ShareUpdateKey):
         return share_states.decode_value(key, data)
-    if isinstance(key, ShareGroupKey):
-        value: ShareGroupValue = share_groups.KINDS.decode_value(key, data)
-        return value
-    if isinstance(key, StreamsGroupKey):
-        streams_value: StreamsGroupValue = streams_groups.KINDS.decode_value(key, data)
-        return streams_value
-    return consumer_groups.decode_value(key, data)
+    value: CoordinatorValue = _NEWER.decode_value(key, data)
+    return value

@@ -1,26 +1,7 @@
-"""The records of consumer groups (KIP-848) as values: keys 3 to 8 and 16 of ``__consumer_offsets``, byte for byte as Kafka 4.4.
+"""Records of consumer groups (KIP-848) in ``__consumer_offsets``. Written by tools/generate_messages.py."""
 
-    3   group          epoch, tagged: hash of the subscribed topics' metadata
-    4   group          only in Kafka before 4.1; deleted when found
-    5   group, member  the member's own metadata, and its subscription
-    6   group          epoch of the target assignment, tagged: the time it was computed
-    7   group, member  target assignment
-    8   group, member  epochs, state, assigned partitions and those to revoke, each with the epoch of its assignment
-    16  group, regex   the topics that match, as of a version of the metadata and a time
-
-``record_kinds`` has the format. ``newer_groups`` reads the same records for display.
-
-Source: group-coordinator/src/main/resources/common/message of Apache Kafka 4.4.
-"""
-
-from struct import Struct
 from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
-
-from odradek.protocol.coordinator_records.fields import read_int16
-from odradek.protocol.coordinator_records.record_kinds import RecordKinds
-
-_INT16: Final = Struct(">h")
 
 
 class ConsumerGroupMetadataKey(NamedTuple):
@@ -42,10 +23,26 @@ class ConsumerGroupPartitionMetadataKey(NamedTuple):
     group: str
 
 
-class ConsumerGroupPartitionMetadataValue(NamedTuple):
-    """The topics' metadata as Kafka before 4.1 stored it, undecoded. Only its existence matters."""
+class PartitionMetadata(NamedTuple):
+    """A partition, and the racks of its replicas."""
 
-    data: bytes
+    partition: int
+    racks: tuple[str, ...]
+
+
+class TopicMetadata(NamedTuple):
+    """A topic, and its partitions."""
+
+    topic_id: UUID
+    topic_name: str
+    num_partitions: int
+    partition_metadata: tuple[PartitionMetadata, ...]
+
+
+class ConsumerGroupPartitionMetadataValue(NamedTuple):
+    """The topics' metadata. Only Kafka before 4.1 wrote it; deleted when found."""
+
+    topics: tuple[TopicMetadata, ...]
 
 
 class ConsumerGroupMemberMetadataKey(NamedTuple):
@@ -70,7 +67,10 @@ class ClassicMemberMetadata(NamedTuple):
 
 
 class ConsumerGroupMemberMetadataValue(NamedTuple):
-    """A member's own metadata. ``subscribed_topic_names`` are sorted."""
+    """A member's own metadata. ``subscribed_topic_names`` are sorted.
+
+    ``classic_member_metadata`` must be written as null: if the field is missing, Kafka takes the member for a classic one.
+    """
 
     instance_id: str | None
     rack_id: str | None
@@ -80,7 +80,6 @@ class ConsumerGroupMemberMetadataValue(NamedTuple):
     subscribed_topic_regex: str | None
     rebalance_timeout_ms: int
     server_assignor: str | None
-    # Null must be written: if the field is missing, Kafka takes the member for a classic one.
     classic_member_metadata: ClassicMemberMetadata | None = None
 
 
@@ -91,7 +90,7 @@ class ConsumerGroupTargetAssignmentMetadataKey(NamedTuple):
 
 
 class ConsumerGroupTargetAssignmentMetadataValue(NamedTuple):
-    """The group epoch of the target assignment, and the time it was computed, ms since the epoch."""
+    """The group epoch of the target assignment, and when it was computed."""
 
     assignment_epoch: int
     assignment_timestamp_ms: int = 0
@@ -112,7 +111,7 @@ class TargetPartitions(NamedTuple):
 
 
 class ConsumerGroupTargetAssignmentMemberValue(NamedTuple):
-    """The target assignment of a member: its partitions once all others have given them up."""
+    """The target assignment of a member."""
 
     topic_partitions: tuple[TargetPartitions, ...]
 
@@ -125,15 +124,15 @@ class ConsumerGroupCurrentMemberAssignmentKey(NamedTuple):
 
 
 class OwnedPartitions(NamedTuple):
-    """Partitions of a topic, and the epoch in which each was assigned. Kafka before 4.3 writes no epochs: None."""
+    """Partitions of a topic, and the epoch of each assignment. Kafka before 4.3 writes none."""
 
     topic_id: UUID
     partitions: tuple[int, ...]
-    assignment_epochs: tuple[int, ...] | None = None
+    assignment_epochs: tuple[int, ...] | None = ()
 
 
 class ConsumerGroupCurrentMemberAssignmentValue(NamedTuple):
-    """A member's current assignment: its epochs, its state by Kafka's number, its partitions."""
+    """A member's epochs, its state by Kafka's number, and its partitions."""
 
     member_epoch: int
     previous_member_epoch: int
@@ -150,7 +149,7 @@ class ConsumerGroupRegularExpressionKey(NamedTuple):
 
 
 class ConsumerGroupRegularExpressionValue(NamedTuple):
-    """The matching topics, sorted; the version of the metadata, and when they were resolved, ms since the epoch."""
+    """The matching topics, sorted; the version of the metadata, and the time."""
 
     topics: tuple[str, ...]
     version: int
@@ -175,7 +174,6 @@ ConsumerGroupValue: TypeAlias = (
     | ConsumerGroupCurrentMemberAssignmentValue
     | ConsumerGroupRegularExpressionValue
 )
-
 # By the key's version.
 KEYS: Final[dict[int, type[Any]]] = {
     3: ConsumerGroupMetadataKey,
@@ -186,9 +184,14 @@ KEYS: Final[dict[int, type[Any]]] = {
     8: ConsumerGroupCurrentMemberAssignmentKey,
     16: ConsumerGroupRegularExpressionKey,
 }
-# By the key's version: the classes of the value and its structs, by Kafka's names. The value's class comes first.
-_CLASSES: Final[dict[int, dict[str, type[Any]]]] = {
+# By the same: the classes of the value and its structs, by Kafka's names. The value's class comes first.
+CLASSES: Final[dict[int, dict[str, type[Any]]]] = {
     3: {"ConsumerGroupMetadataValue": ConsumerGroupMetadataValue},
+    4: {
+        "ConsumerGroupPartitionMetadataValue": ConsumerGroupPartitionMetadataValue,
+        "TopicMetadata": TopicMetadata,
+        "PartitionMetadata": PartitionMetadata,
+    },
     5: {
         "ConsumerGroupMemberMetadataValue": ConsumerGroupMemberMetadataValue,
         "ClassicMemberMetadata": ClassicMemberMetadata,
@@ -205,31 +208,3 @@ _CLASSES: Final[dict[int, dict[str, type[Any]]]] = {
     },
     16: {"ConsumerGroupRegularExpressionValue": ConsumerGroupRegularExpressionValue},
 }
-_KINDS: Final = RecordKinds(KEYS, _CLASSES)
-
-
-def encode_key(key: ConsumerGroupKey) -> bytes:
-    """Encode the key. Raises struct.error for a name of more than 32,767 bytes."""
-    return _KINDS.encode_key(key)
-
-
-def decode_key(data: bytes) -> ConsumerGroupKey:
-    """Decode the key in ``data``, whose version is one of ``KEYS``. Raises MalformedMessage."""
-    key: ConsumerGroupKey = _KINDS.decode_key(data)
-    return key
-
-
-def encode_value(value: ConsumerGroupValue) -> bytes:
-    """Encode the value as Kafka 4.4 does. Raises struct.error for a number that does not fit its field."""
-    if isinstance(value, ConsumerGroupPartitionMetadataValue):
-        return _INT16.pack(0) + value.data
-    return _KINDS.encode_value(value)
-
-
-def decode_value(key: ConsumerGroupKey, data: bytes) -> ConsumerGroupValue:
-    """Decode the value of a record with this ``key``. Raises MalformedMessage."""
-    if isinstance(key, ConsumerGroupPartitionMetadataKey):
-        _, position = read_int16(data, 0)
-        return ConsumerGroupPartitionMetadataValue(data[position:])
-    value: ConsumerGroupValue = _KINDS.decode_value(key, data)
-    return value

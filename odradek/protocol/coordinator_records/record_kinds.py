@@ -21,7 +21,7 @@ class RecordKinds:
     """
 
     def __init__(self, keys: Mapping[int, type[Any]], values: Mapping[int, Mapping[str, type[Any]]]) -> None:
-        self._keys = keys
+        self.keys = keys
         self._versions = {key_class: version for version, key_class in keys.items()}
         # By the classes of the key and of the value.
         self._codecs: dict[type[Any], ValueCodec] = {}
@@ -40,7 +40,7 @@ class RecordKinds:
     def decode_key(self, data: bytes) -> Any:  # noqa: ANN401  one of the classes of keys
         """Decode the key in ``data``, whose version is one of these kinds. Raises MalformedMessage."""
         version, position = read_int16(data, 0)
-        key_class = self._keys[version]
+        key_class = self.keys[version]
         names = []
         for _ in key_class._fields:
             text, position = read_nullable_string(data, position)

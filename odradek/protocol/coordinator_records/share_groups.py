@@ -1,21 +1,7 @@
-"""The records of share groups (KIP-932) as values: keys 10 to 15 of ``__consumer_offsets``, byte for byte as Kafka 4.4.
-
-    10  group, member  the member's own metadata, and its subscription
-    11  group          epoch, hash of the subscribed topics' metadata
-    12  group          epoch of the target assignment, tagged: the time it was computed
-    13  group, member  target assignment
-    14  group, member  epochs, state, assigned partitions
-    15  group          the partitions whose share state is being initialized or is initialized, the topics whose is being deleted
-
-``record_kinds`` has the format.
-
-Source: group-coordinator/src/main/resources/common/message of Apache Kafka 4.4.
-"""
+"""Records of share groups (KIP-932) in ``__consumer_offsets``. Written by tools/generate_messages.py."""
 
 from typing import Any, Final, NamedTuple, TypeAlias
 from uuid import UUID
-
-from odradek.protocol.coordinator_records.record_kinds import RecordKinds
 
 
 class ShareGroupMemberMetadataKey(NamedTuple):
@@ -54,7 +40,7 @@ class ShareGroupTargetAssignmentMetadataKey(NamedTuple):
 
 
 class ShareGroupTargetAssignmentMetadataValue(NamedTuple):
-    """The group epoch of the target assignment, and the time it was computed, ms since the epoch."""
+    """The group epoch of the target assignment, and when it was computed."""
 
     assignment_epoch: int
     assignment_timestamp_ms: int = 0
@@ -88,7 +74,7 @@ class ShareGroupCurrentMemberAssignmentKey(NamedTuple):
 
 
 class ShareGroupCurrentMemberAssignmentValue(NamedTuple):
-    """A member's current assignment: its epochs, its state by Kafka's number, its partitions."""
+    """A member's epochs, its state by Kafka's number, and its partitions."""
 
     member_epoch: int
     previous_member_epoch: int
@@ -118,11 +104,11 @@ class TopicInfo(NamedTuple):
 
 
 class ShareGroupStatePartitionMetadataValue(NamedTuple):
-    """The partitions whose share state is being initialized or is initialized, and the topics whose state is being deleted."""
+    """The partitions, and deleted topics, by the life of their share state."""
 
-    initializing_topics: tuple[TopicPartitionsInfo, ...] = ()
-    initialized_topics: tuple[TopicPartitionsInfo, ...] = ()
-    deleting_topics: tuple[TopicInfo, ...] = ()
+    initializing_topics: tuple[TopicPartitionsInfo, ...]
+    initialized_topics: tuple[TopicPartitionsInfo, ...]
+    deleting_topics: tuple[TopicInfo, ...]
 
 
 ShareGroupKey: TypeAlias = (
@@ -141,7 +127,6 @@ ShareGroupValue: TypeAlias = (
     | ShareGroupCurrentMemberAssignmentValue
     | ShareGroupStatePartitionMetadataValue
 )
-
 # By the key's version.
 KEYS: Final[dict[int, type[Any]]] = {
     10: ShareGroupMemberMetadataKey,
@@ -151,24 +136,22 @@ KEYS: Final[dict[int, type[Any]]] = {
     14: ShareGroupCurrentMemberAssignmentKey,
     15: ShareGroupStatePartitionMetadataKey,
 }
-KINDS: Final = RecordKinds(
-    KEYS,
-    {
-        10: {"ShareGroupMemberMetadataValue": ShareGroupMemberMetadataValue},
-        11: {"ShareGroupMetadataValue": ShareGroupMetadataValue},
-        12: {"ShareGroupTargetAssignmentMetadataValue": ShareGroupTargetAssignmentMetadataValue},
-        13: {
-            "ShareGroupTargetAssignmentMemberValue": ShareGroupTargetAssignmentMemberValue,
-            "TopicPartition": SharePartitions,
-        },
-        14: {
-            "ShareGroupCurrentMemberAssignmentValue": ShareGroupCurrentMemberAssignmentValue,
-            "TopicPartitions": SharePartitions,
-        },
-        15: {
-            "ShareGroupStatePartitionMetadataValue": ShareGroupStatePartitionMetadataValue,
-            "TopicPartitionsInfo": TopicPartitionsInfo,
-            "TopicInfo": TopicInfo,
-        },
+# By the same: the classes of the value and its structs, by Kafka's names. The value's class comes first.
+CLASSES: Final[dict[int, dict[str, type[Any]]]] = {
+    10: {"ShareGroupMemberMetadataValue": ShareGroupMemberMetadataValue},
+    11: {"ShareGroupMetadataValue": ShareGroupMetadataValue},
+    12: {"ShareGroupTargetAssignmentMetadataValue": ShareGroupTargetAssignmentMetadataValue},
+    13: {
+        "ShareGroupTargetAssignmentMemberValue": ShareGroupTargetAssignmentMemberValue,
+        "TopicPartition": SharePartitions,
     },
-)
+    14: {
+        "ShareGroupCurrentMemberAssignmentValue": ShareGroupCurrentMemberAssignmentValue,
+        "TopicPartitions": SharePartitions,
+    },
+    15: {
+        "ShareGroupStatePartitionMetadataValue": ShareGroupStatePartitionMetadataValue,
+        "TopicPartitionsInfo": TopicPartitionsInfo,
+        "TopicInfo": TopicInfo,
+    },
+}

@@ -1,21 +1,6 @@
-"""The records of streams groups (KIP-1071) as values: keys 17 and 19 to 23 of ``__consumer_offsets``, byte for byte as Kafka 4.4.
-
-    17  group          epoch, hash of the topics' metadata, tagged: the validated topology's epoch, the configs of the last
-                       assignment, the epochs of the topology description that a plugin has, or has refused (KIP-1331)
-    19  group, member  the member's own metadata
-    20  group          epoch of the target assignment, tagged: the time it was computed
-    21  group, member  target assignment: tasks by subtopology
-    22  group, member  epochs, state, assigned tasks, tasks to give up; tagged in each: the epochs in which tasks were assigned
-    23  group          topology
-
-A task is a subtopology and a partition. ``record_kinds`` has the format.
-
-Source: group-coordinator/src/main/resources/common/message of Apache Kafka 4.4.
-"""
+"""Records of streams groups (KIP-1071) in ``__consumer_offsets``. Written by tools/generate_messages.py."""
 
 from typing import Any, Final, NamedTuple, TypeAlias
-
-from odradek.protocol.coordinator_records.record_kinds import RecordKinds
 
 
 class StreamsGroupMetadataKey(NamedTuple):
@@ -87,7 +72,7 @@ class StreamsGroupTargetAssignmentMetadataKey(NamedTuple):
 
 
 class StreamsGroupTargetAssignmentMetadataValue(NamedTuple):
-    """The group epoch of the target assignment, and the time it was computed, ms since the epoch."""
+    """The group epoch of the target assignment, and when it was computed."""
 
     assignment_epoch: int
     assignment_timestamp_ms: int = 0
@@ -131,7 +116,7 @@ class TaskIds(NamedTuple):
 
 
 class StreamsGroupCurrentMemberAssignmentValue(NamedTuple):
-    """A member's current assignment: its epochs, its state by Kafka's number, its tasks, and those it has to give up."""
+    """A member's epochs, its state by Kafka's number, and its tasks."""
 
     member_epoch: int
     previous_member_epoch: int
@@ -167,7 +152,7 @@ class TopicInfo(NamedTuple):
 
 
 class CopartitionGroup(NamedTuple):
-    """Topics that need the same number of partitions, by their places in the lists of the subtopology."""
+    """Topics that need the same number of partitions, by their places in the subtopology's lists."""
 
     source_topics: tuple[int, ...]
     source_topic_regex: tuple[int, ...]
@@ -209,7 +194,6 @@ StreamsGroupValue: TypeAlias = (
     | StreamsGroupCurrentMemberAssignmentValue
     | StreamsGroupTopologyValue
 )
-
 # By the key's version.
 KEYS: Final[dict[int, type[Any]]] = {
     17: StreamsGroupMetadataKey,
@@ -219,24 +203,31 @@ KEYS: Final[dict[int, type[Any]]] = {
     22: StreamsGroupCurrentMemberAssignmentKey,
     23: StreamsGroupTopologyKey,
 }
-KINDS: Final = RecordKinds(
-    KEYS,
-    {
-        17: {"StreamsGroupMetadataValue": StreamsGroupMetadataValue, "LastAssignmentConfig": LastAssignmentConfig},
-        19: {
-            "StreamsGroupMemberMetadataValue": StreamsGroupMemberMetadataValue,
-            "Endpoint": Endpoint,
-            "KeyValue": KeyValue,
-        },
-        20: {"StreamsGroupTargetAssignmentMetadataValue": StreamsGroupTargetAssignmentMetadataValue},
-        21: {"StreamsGroupTargetAssignmentMemberValue": StreamsGroupTargetAssignmentMemberValue, "TaskIds": TargetTaskIds},
-        22: {"StreamsGroupCurrentMemberAssignmentValue": StreamsGroupCurrentMemberAssignmentValue, "TaskIds": TaskIds},
-        23: {
-            "StreamsGroupTopologyValue": StreamsGroupTopologyValue,
-            "Subtopology": Subtopology,
-            "TopicInfo": TopicInfo,
-            "TopicConfig": TopicConfig,
-            "CopartitionGroup": CopartitionGroup,
-        },
+# By the same: the classes of the value and its structs, by Kafka's names. The value's class comes first.
+CLASSES: Final[dict[int, dict[str, type[Any]]]] = {
+    17: {
+        "StreamsGroupMetadataValue": StreamsGroupMetadataValue,
+        "LastAssignmentConfig": LastAssignmentConfig,
     },
-)
+    19: {
+        "StreamsGroupMemberMetadataValue": StreamsGroupMemberMetadataValue,
+        "Endpoint": Endpoint,
+        "KeyValue": KeyValue,
+    },
+    20: {"StreamsGroupTargetAssignmentMetadataValue": StreamsGroupTargetAssignmentMetadataValue},
+    21: {
+        "StreamsGroupTargetAssignmentMemberValue": StreamsGroupTargetAssignmentMemberValue,
+        "TaskIds": TargetTaskIds,
+    },
+    22: {
+        "StreamsGroupCurrentMemberAssignmentValue": StreamsGroupCurrentMemberAssignmentValue,
+        "TaskIds": TaskIds,
+    },
+    23: {
+        "StreamsGroupTopologyValue": StreamsGroupTopologyValue,
+        "Subtopology": Subtopology,
+        "TopicInfo": TopicInfo,
+        "TopicConfig": TopicConfig,
+        "CopartitionGroup": CopartitionGroup,
+    },
+}

@@ -81,7 +81,7 @@ def test_the_first_heartbeat_asks_for_the_states_and_a_later_one_assigns_the_par
         (ShareGroupTargetAssignmentMemberKey("g", "m"), ShareGroupTargetAssignmentMemberValue(())),
         (ShareGroupTargetAssignmentMetadataKey("g"), ShareGroupTargetAssignmentMetadataValue(2, bed.clock.now_ms())),
         (ShareGroupCurrentMemberAssignmentKey("g", "m"), ShareGroupCurrentMemberAssignmentValue(2, 0, 0, ())),
-        (ShareGroupStatePartitionMetadataKey("g"), ShareGroupStatePartitionMetadataValue(initializing_topics=(info,))),
+        (ShareGroupStatePartitionMetadataKey("g"), ShareGroupStatePartitionMetadataValue((info,), (), ())),
     ]
     assert bed.states == [SharePartitionStates(2, {topic_id: {0: -1, 1: -1}})]
     assert bed.granted("m", 2) == (2, None)
@@ -89,7 +89,7 @@ def test_the_first_heartbeat_asks_for_the_states_and_a_later_one_assigns_the_par
 
     bed.initialize()
     assert [tuple(record) for record in bed.records()] == [
-        (ShareGroupStatePartitionMetadataKey("g"), ShareGroupStatePartitionMetadataValue(initialized_topics=(info,)))
+        (ShareGroupStatePartitionMetadataKey("g"), ShareGroupStatePartitionMetadataValue((), (info,), ()))
     ]
     assert bed.beat_share("m", 2) == ShareGroupHeartbeatResponse(
         member_id="m",

@@ -107,10 +107,10 @@ def test_deleted_topics_are_deleting_until_the_share_coordinator_has_dropped_the
         assert deletion.partitions == {topic_id: {0, 1}}
         assert [(each.topic_name, each.error_code) for each in deletion.refused] == [("idle", UNKNOWN), ("no", UNKNOWN)]
     assert [record.value for record in bed.records()] == [
-        ShareGroupStatePartitionMetadataValue(deleting_topics=(TopicInfo(topic_id, "t"),))
+        ShareGroupStatePartitionMetadataValue((), (), (TopicInfo(topic_id, "t"),))
     ] * 2
     bed.operate(lambda groups: offsets.note_deleted(groups, "g", {topic_id}))
-    assert [record.value for record in bed.records()] == [ShareGroupStatePartitionMetadataValue()]
+    assert [record.value for record in bed.records()] == [ShareGroupStatePartitionMetadataValue((), (), ())]
 
     # A member that comes back begins anew.
     bed.granted("m", 0)
