@@ -42,7 +42,7 @@ class ModernGroups(ABC, Generic[GroupT, ConfigT]):
     shard was loaded.
     """
 
-    # What members give up.
+    # The name of the things that members give up.
     holdings: ClassVar[str] = "partitions"
 
     __slots__ = (
