@@ -10,6 +10,7 @@ value of an unset config.
 """
 
 import re
+from collections.abc import Iterator
 from enum import IntEnum
 from typing import Any, NamedTuple, Protocol
 
@@ -276,6 +277,29 @@ def broker_offload(kind: str) -> ConfigDefinition:
         internal=True,
         unused_reason="the coordinator works on the event loop, and waits for nothing",
     )
+
+
+def broker_sessions(kind: str) -> Iterator[ConfigDefinition]:
+    """Yield the session timeout and the heartbeat interval of all groups of this kind, with the limits for a single group."""
+    doc = f"How long a member of a {kind} group may be silent before it is removed."
+    yield from _broker_duration(kind, "session.timeout", (45000, 45000, 60000), 1, doc)
+    doc = f"How often a member of a {kind} group sends a heartbeat."
+    yield from _broker_duration(kind, "heartbeat.interval", (5000, 5000, 15000), 1, doc)
+
+
+def broker_assignment_interval(kind: str) -> Iterator[ConfigDefinition]:
+    """Yield the assignment interval of all groups of this kind, with the limits for a single group."""
+    doc = f"The least time between two target assignments of a {kind} group."
+    interval, *limits = _broker_duration(kind, "assignment.interval", (1000, 0, 15000), 0, doc)
+    yield interval._replace(update_mode=CLUSTER_WIDE)
+    yield from limits
+
+
+def _broker_duration(kind: str, name: str, defaults: tuple[int, int, int], least: int, doc: str) -> Iterator[ConfigDefinition]:
+    of_one_group = f"{name.replace('.', ' ')} you can set for one {kind} group."
+    docs = (f"{doc} A group can have its own.", f"The shortest {of_one_group}", f"The longest {of_one_group}")
+    for limit, default, each in zip(("", "min.", "max."), defaults, docs, strict=True):
+        yield ConfigDefinition(f"group.{kind}.{limit}{name}.ms", ConfigType.INT, default, each, AtLeast(least))
 
 
 # A duration that is not negative, in lower case.

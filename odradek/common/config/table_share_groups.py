@@ -19,7 +19,9 @@ from odradek.common.config.definitions import (
     Entries,
     OffsetReset,
     OneOf,
+    broker_assignment_interval,
     broker_offload,
+    broker_sessions,
     group_config,
     group_offload,
 )
@@ -78,47 +80,13 @@ SHARE_GROUP_DEFINITIONS = (
 )
 
 
-def _ms(name: str, default: int, doc: str) -> ConfigDefinition:
-    return ConfigDefinition(f"group.share.{name}.ms", INT, default, doc, AtLeast(1))
-
-
 def _between(name: str, default: int, low: int, high: int, doc: str) -> ConfigDefinition:
     return ConfigDefinition(f"group.share.{name}", INT, default, doc, Between(low, high))
 
 
 SHARE_GROUPS = (
-    _ms(
-        "session.timeout",
-        45000,
-        "How long a member of a share group may be silent before it is removed. A group can have its own.",
-    ),
-    _ms("min.session.timeout", 45000, "The shortest session timeout you can set for one share group."),
-    _ms("max.session.timeout", 60000, "The longest session timeout you can set for one share group."),
-    _ms("heartbeat.interval", 5000, "How often a member of a share group sends a heartbeat. A group can have its own."),
-    _ms("min.heartbeat.interval", 5000, "The shortest heartbeat interval you can set for one share group."),
-    _ms("max.heartbeat.interval", 15000, "The longest heartbeat interval you can set for one share group."),
-    _Config(
-        "group.share.assignment.interval.ms",
-        INT,
-        1000,
-        "The least time between two target assignments of a share group. A group can have its own.",
-        AtLeast(0),
-        update_mode=CLUSTER_WIDE,
-    ),
-    _Config(
-        "group.share.min.assignment.interval.ms",
-        INT,
-        0,
-        "The shortest assignment interval you can set for one share group.",
-        AtLeast(0),
-    ),
-    _Config(
-        "group.share.max.assignment.interval.ms",
-        INT,
-        15000,
-        "The longest assignment interval you can set for one share group.",
-        AtLeast(0),
-    ),
+    *broker_sessions("share"),
+    *broker_assignment_interval("share"),
     _between("max.size", 200, 1, 1000, "The most members in one share group."),
     _Config(
         "group.share.assignors",

@@ -5,7 +5,6 @@ limits, ``group.streams.min.*`` and ``group.streams.max.*``.
 """
 
 from odradek.common.config.definitions import (
-    CLUSTER_WIDE,
     INT,
     LIST,
     LONG,
@@ -15,7 +14,9 @@ from odradek.common.config.definitions import (
     ConfigDefinition,
     Entries,
     OneOf,
+    broker_assignment_interval,
     broker_offload,
+    broker_sessions,
     group_config,
     group_offload,
 )
@@ -74,17 +75,7 @@ def _int(name: str, default: int, least: int, doc: str, *, internal: bool = Fals
 
 
 STREAMS_GROUPS = (
-    _int(
-        "session.timeout.ms",
-        45000,
-        1,
-        "How long a member of a streams group may be silent before it is removed. A group can have its own.",
-    ),
-    _int("min.session.timeout.ms", 45000, 1, "The shortest session timeout you can set for one streams group."),
-    _int("max.session.timeout.ms", 60000, 1, "The longest session timeout you can set for one streams group."),
-    _int("heartbeat.interval.ms", 5000, 1, "How often a member of a streams group sends a heartbeat. A group can have its own."),
-    _int("min.heartbeat.interval.ms", 5000, 1, "The shortest heartbeat interval you can set for one streams group."),
-    _int("max.heartbeat.interval.ms", 15000, 1, "The longest heartbeat interval you can set for one streams group."),
+    *broker_sessions("streams"),
     _int("max.size", MAX_INT, 1, "The most members in one streams group."),
     _int("num.standby.replicas", 0, 0, "The standby tasks of each task with state. A group can have its own."),
     _int("max.standby.replicas", 2, 0, "The most standby tasks you can set for one streams group."),
@@ -94,16 +85,7 @@ STREAMS_GROUPS = (
         0,
         "How long a new streams group waits for more members before its first assignment. A group can have its own.",
     ),
-    _Config(
-        "group.streams.assignment.interval.ms",
-        INT,
-        1000,
-        "The least time between two target assignments of a streams group. A group can have its own.",
-        AtLeast(0),
-        update_mode=CLUSTER_WIDE,
-    ),
-    _int("min.assignment.interval.ms", 0, 0, "The shortest assignment interval you can set for one streams group."),
-    _int("max.assignment.interval.ms", 15000, 0, "The longest assignment interval you can set for one streams group."),
+    *broker_assignment_interval("streams"),
     _Config(
         "group.streams.assignors",
         LIST,
