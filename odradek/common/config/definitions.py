@@ -159,8 +159,6 @@ CLUSTER_WIDE = "cluster-wide"
 
 # Used instead of Kafka's default if Kafka does not have the config.
 NOT_KAFKAS = "none: Kafka has no such config"
-# A reason to differ from Kafka.
-ONE_BROKER = "one broker holds the only replica"
 
 MAX_INT = 2**31 - 1
 MAX_LONG = 2**63 - 1
@@ -300,6 +298,20 @@ def _broker_duration(kind: str, name: str, defaults: tuple[int, int, int], least
     docs = (f"{doc} A group can have its own.", f"The shortest {of_one_group}", f"The longest {of_one_group}")
     for limit, default, each in zip(("", "min.", "max."), defaults, docs, strict=True):
         yield ConfigDefinition(f"group.{kind}.{limit}{name}.ms", ConfigType.INT, default, each, AtLeast(least))
+
+
+def one_replica(name: str, value_type: ConfigType, kafka_default: str, doc: str) -> ConfigDefinition:
+    """Return a config for the replicas of an internal topic: 1 by default, where Kafka expects several brokers."""
+    return ConfigDefinition(
+        name,
+        value_type,
+        1,
+        f"{doc} A broker alone uses 1.",
+        AtLeast(1),
+        "high",
+        kafka_default=kafka_default,
+        difference="one broker holds the only replica",
+    )
 
 
 # A duration that is not negative, in lower case.

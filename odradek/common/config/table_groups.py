@@ -10,7 +10,6 @@ from odradek.common.config.definitions import (
     LIST,
     LONG,
     MAX_INT,
-    ONE_BROKER,
     SHORT,
     STRING,
     AtLeast,
@@ -22,6 +21,7 @@ from odradek.common.config.definitions import (
     broker_sessions,
     group_config,
     group_offload,
+    one_replica,
 )
 from odradek.common.config.table_share_groups import SHARE_GROUP_DEFINITIONS, SHARE_GROUPS
 from odradek.common.config.table_streams_groups import STREAMS_GROUP_DEFINITIONS, STREAMS_GROUPS
@@ -136,16 +136,7 @@ GROUPS = (
         AtLeast(1),
         "high",
     ),
-    _Config(
-        "offsets.topic.replication.factor",
-        SHORT,
-        1,
-        "The replication factor of __consumer_offsets. A broker alone uses 1.",
-        AtLeast(1),
-        "high",
-        kafka_default="3",
-        difference=ONE_BROKER,
-    ),
+    one_replica("offsets.topic.replication.factor", SHORT, "3", "The replication factor of __consumer_offsets."),
     _Config("offsets.topic.segment.bytes", INT, 104857600, "segment.bytes of __consumer_offsets.", AtLeast(1), "high"),
     _Config(
         "offsets.topic.compression.codec",

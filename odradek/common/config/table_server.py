@@ -8,7 +8,6 @@ from odradek.common.config.definitions import (
     LONG,
     MAX_INT,
     NOT_KAFKAS,
-    ONE_BROKER,
     SHORT,
     STRING,
     AtLeast,
@@ -16,6 +15,7 @@ from odradek.common.config.definitions import (
     Entries,
     OneOf,
     SizeOrSystems,
+    one_replica,
 )
 from odradek.common.config.table_groups import GROUPS
 
@@ -394,26 +394,8 @@ TRANSACTIONS = (
         AtLeast(1),
         "high",
     ),
-    _Config(
-        "transaction.state.log.replication.factor",
-        SHORT,
-        1,
-        "The replication factor of __transaction_state. A broker alone uses 1.",
-        AtLeast(1),
-        "high",
-        kafka_default="3",
-        difference=ONE_BROKER,
-    ),
-    _Config(
-        "transaction.state.log.min.isr",
-        INT,
-        1,
-        "min.insync.replicas of __transaction_state. A broker alone uses 1.",
-        AtLeast(1),
-        "high",
-        kafka_default="2",
-        difference=ONE_BROKER,
-    ),
+    one_replica("transaction.state.log.replication.factor", SHORT, "3", "The replication factor of __transaction_state."),
+    one_replica("transaction.state.log.min.isr", INT, "2", "min.insync.replicas of __transaction_state."),
     _Config("transaction.state.log.segment.bytes", INT, 104857600, "segment.bytes of __transaction_state.", AtLeast(1), "high"),
     _Config(
         "transaction.state.log.load.buffer.size",

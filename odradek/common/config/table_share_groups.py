@@ -9,7 +9,6 @@ from odradek.common.config.definitions import (
     CLUSTER_WIDE,
     INT,
     LIST,
-    ONE_BROKER,
     SHORT,
     STRING,
     AtLeast,
@@ -24,6 +23,7 @@ from odradek.common.config.definitions import (
     broker_sessions,
     group_config,
     group_offload,
+    one_replica,
 )
 
 _Config = ConfigDefinition
@@ -154,26 +154,8 @@ SHARE_COORDINATOR = (
         AtLeast(1),
         "high",
     ),
-    _Config(
-        "share.coordinator.state.topic.replication.factor",
-        SHORT,
-        1,
-        "The replication factor of __share_group_state. A broker alone uses 1.",
-        AtLeast(1),
-        "high",
-        kafka_default="3",
-        difference=ONE_BROKER,
-    ),
-    _Config(
-        "share.coordinator.state.topic.min.isr",
-        SHORT,
-        1,
-        "min.insync.replicas of __share_group_state. A broker alone uses 1.",
-        AtLeast(1),
-        "high",
-        kafka_default="2",
-        difference=ONE_BROKER,
-    ),
+    one_replica("share.coordinator.state.topic.replication.factor", SHORT, "3", "The replication factor of __share_group_state."),
+    one_replica("share.coordinator.state.topic.min.isr", SHORT, "2", "min.insync.replicas of __share_group_state."),
     _Config(
         "share.coordinator.state.topic.segment.bytes",
         INT,
