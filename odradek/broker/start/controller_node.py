@@ -22,6 +22,7 @@ from odradek.common.logging import log as broker_log
 from odradek.controller.cluster.cluster_controller import ClusterController
 from odradek.controller.cluster.quorum_leader import QuorumLeader, QuorumLog
 from odradek.controller.metadata.cluster_metadata import PublishingOrder
+from odradek.controller.metadata.writer import ControllerHost
 from odradek.controller.quorum.leader_discovery import ElectionFile
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.metadata_records.log_control import NoOpRecord
@@ -100,14 +101,9 @@ class ControllerNode:
         )
         self.controller = ClusterController(
             quorum_log,
+            ControllerHost(shared.config, shared.clock, shared.new_uuid, shared.random, shared.background, shared.slices),
             node_id=shared.node_id,
             cluster_id=identity.cluster_id,
-            config=shared.config,
-            clock=shared.clock,
-            new_topic_id=shared.new_uuid,
-            random=shared.random,
-            background=shared.background,
-            slices=shared.slices,
         )
         if quorum_log.kraft_version and not is_dynamic:
             # After an update of the feature the log has the voter. Add it again, with its current listeners.

@@ -31,6 +31,7 @@ from odradek.controller.metadata.features import SUPPORTED_FEATURES
 from odradek.controller.metadata.metadata_log import MetadataLog
 from odradek.controller.metadata.reconcile import Reconciliation
 from odradek.controller.metadata.snapshot_generator import read_bootstrap
+from odradek.controller.metadata.writer import ControllerHost
 from odradek.protocol.metadata_records.nodes import NodeEndpoint, NodeFeature, RegisterBrokerRecord
 from odradek.protocol.quorum_records import Voter
 from odradek.storage.directories.checkpoints import RECOVERY_POINT_FILE
@@ -293,14 +294,9 @@ class OwnCluster:
         self._shared = shared
         self.metadata = LoneController(
             open_metadata_log(MetadataLog, shared, locked.log_manager),
+            ControllerHost(shared.config, shared.clock, shared.new_uuid, shared.random, shared.background, shared.slices),
             broker=_registration(shared, locked, endpoints),
-            config=shared.config,
-            clock=shared.clock,
-            new_topic_id=shared.new_uuid,
-            random=shared.random,
             directory_counts=locked.log_manager.counts,
-            background=shared.background,
-            slices=shared.slices,
         )
         self.roles = AloneRoles(shared.node_id)
         self.directory_failed = self.metadata.directory_failed

@@ -27,8 +27,6 @@ from odradek.protocol.metadata_records import MetadataRecord, ProducerIdsRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
-    from random import Random
-    from uuid import UUID
 
     from odradek.common.config import BrokerConfig
     from odradek.common.config.dynamic import ConfigView
@@ -36,12 +34,10 @@ if TYPE_CHECKING:
     from odradek.controller.cluster.quorum_leader import QuorumLeader
     from odradek.controller.metadata.cluster_view import ClusterView
     from odradek.controller.metadata.metadata_log import MetadataLog
-    from odradek.controller.metadata.writer import Decided
+    from odradek.controller.metadata.writer import ControllerHost, Decided
     from odradek.protocol.errors import KafkaError
-    from odradek.timing.background import Background
     from odradek.timing.clock import Clock
     from odradek.timing.reply import Reply
-    from odradek.timing.slices import Slices
     from odradek.timing.timer import Timer, TimerTask
 
 # The pause before a task continues unfinished work, so that others have their turn.
@@ -78,38 +74,14 @@ class PeriodicTasks:
 class ClusterController(Controller):
     """Brokers, topics, partitions, configs, features and producer ids of a cluster. ``image`` is read-only for others."""
 
-    def __init__(
-        self,
-        log: MetadataLog,
-        *,
-        node_id: int,
-        cluster_id: str,
-        config: BrokerConfig,
-        clock: Clock,
-        new_topic_id: Callable[[], UUID],
-        random: Random,
-        background: Background | None = None,
-        slices: Slices | None = None,
-    ) -> None:
-        """Replay ``log``, and write the first records of a new one. Raises MetadataUnreadable, KafkaError if the log fails.
-
-        ``random`` places replicas.
-        """
+    def __init__(self, log: MetadataLog, host: ControllerHost, *, node_id: int, cluster_id: str) -> None:
+        """Replay ``log``, and write the first records of a new one. Raises MetadataUnreadable, KafkaError if the log fails."""
         self.cluster_id = cluster_id
-        self._sessions = BrokerSessions(clock, config["broker.session.timeout.ms"])
+        self._sessions = BrokerSessions(host.clock, host.config["broker.session.timeout.ms"])
         # The offset of each broker's last registration, as far as this process has seen it.
         self._registration_offsets: dict[int, int] = {}
         self._tasks: PeriodicTasks | None = None
-        super().__init__(
-            log,
-            node_id=node_id,
-            config=config,
-            clock=clock,
-            new_topic_id=new_topic_id,
-            random=random,
-            background=background,
-            slices=slices,
-        )
+        super().__init__(log, host, node_id)
 
     def start(self, timer: Timer) -> None:
         """Begin to watch the brokers' sessions and the balance of leaders."""

@@ -6,7 +6,6 @@ of one: ``LoneController`` adds its own needs, ``ClusterController`` the request
 """
 
 from collections.abc import Callable, Collection, Generator, Iterable, Mapping, Sequence
-from random import Random
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
@@ -28,7 +27,7 @@ from odradek.controller.metadata.features import (
 from odradek.controller.metadata.image import TOPIC_RESOURCE
 from odradek.controller.metadata.metadata_log import MetadataLog
 from odradek.controller.metadata.placement import Placement
-from odradek.controller.metadata.writer import AT_ONCE, Decided, MetadataWriter
+from odradek.controller.metadata.writer import AT_ONCE, ControllerHost, Decided, MetadataWriter
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.unregister_broker import UnregisterBrokerResponse
 from odradek.protocol.metadata_records import (
@@ -38,10 +37,7 @@ from odradek.protocol.metadata_records import (
     RemoveTopicRecord,
 )
 from odradek.protocol.metadata_records.partition_changes import ClearElrRecord
-from odradek.timing.background import Background
-from odradek.timing.clock import Clock
 from odradek.timing.reply import Reply
-from odradek.timing.slices import Slices
 
 if TYPE_CHECKING:
     from odradek.common.acls import AclBinding, AclFilter
@@ -81,27 +77,21 @@ class Controller(MetadataWriter):
     def __init__(
         self,
         log: MetadataLog,
-        *,
+        host: ControllerHost,
         node_id: int,
-        config: BrokerConfig,
-        clock: Clock,
-        new_topic_id: Callable[[], UUID],
-        random: Random,
         directory_counts: Callable[[], dict[UUID, int]] | None = None,
-        background: Background | None = None,
-        slices: Slices | None = None,
     ) -> None:
         """Replay ``log``, and write the first records of a new one. Raises MetadataUnreadable, KafkaError if the log fails.
 
-        ``random`` places replicas. ``directory_counts`` is as for ``Placement``.
+        ``directory_counts`` is as for ``Placement``.
         """
         self.node_id = node_id
-        self._config = config
-        self._new_topic_id = new_topic_id
-        super().__init__(log, config, clock, background, slices)
+        self._config = host.config
+        self._new_uuid = host.new_uuid
+        super().__init__(log, host)
         # The brokers that decisions are about.
-        self.view = ClusterView(self.image, config, node_id)
-        self._placement = Placement(self.view, self._usable_brokers, random, directory_counts)
+        self.view = ClusterView(self.image, host.config, node_id)
+        self._placement = Placement(self.view, self._usable_brokers, host.random, directory_counts)
         self._load()
 
     def _usable_brokers(self) -> Mapping[int, bool]:
@@ -125,7 +115,7 @@ class Controller(MetadataWriter):
     ) -> Generator[None, None, tuple[list[TopicResult], Sequence[MetadataRecord]]]:
         wanted = [topic for topic in topics if not only_missing or topic.name not in self.image.topics]
         decision = yield from decisions.deciding_on_topics(
-            self.image, wanted, self._placement, self._config.validate_topic_configs, self._new_topic_id, take
+            self.image, wanted, self._placement, self._config.validate_topic_configs, self._new_uuid, take
         )
         return decision.results, [] if validate_only else decision.records
 
@@ -188,7 +178,7 @@ class Controller(MetadataWriter):
     def create_acls(self, bindings: Iterable["AclBinding"]) -> Reply["Created | KafkaError"]:
         """Create each access control entry separately. Reply with an error for each invalid one, else None."""
         has_ranges = self.image.features[METADATA_VERSION] >= FIRST_WITH_CIDR_ACLS
-        return self._operate_in_slices(create_acls(self.image.kept.acls, bindings, self._new_topic_id, has_ranges=has_ranges))
+        return self._operate_in_slices(create_acls(self.image.kept.acls, bindings, self._new_uuid, has_ranges=has_ranges))
 
     def delete_acls(self, filters: Sequence["AclFilter"]) -> Reply["Deleted | KafkaError"]:
         """Delete the access control entries that ``filters`` select. Reply with the entries of each filter."""

@@ -5,10 +5,8 @@ same directory, need not wait for a session to expire. The broker's requests to 
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from random import Random
 from uuid import UUID
 
-from odradek.common.config import BrokerConfig
 from odradek.common.context import RequestContext
 from odradek.common.logging import log as broker_log
 from odradek.controller.cluster.controller import PRODUCER_ID_BLOCK_SIZE, Controller, decided
@@ -20,16 +18,14 @@ from odradek.controller.metadata.decisions import NewTopic, Take, TopicResult
 from odradek.controller.metadata.image import TOPIC_RESOURCE
 from odradek.controller.metadata.metadata_log import MetadataLog
 from odradek.controller.metadata.topic import INTERNAL_TOPICS, Topic
+from odradek.controller.metadata.writer import ControllerHost
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records import MetadataRecord, ProducerIdsRecord
 from odradek.protocol.metadata_records.base import NO_LEADER_CHANGE
 from odradek.protocol.metadata_records.nodes import RegisterBrokerRecord
 from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
 from odradek.storage.log.log_config import LogConfig
-from odradek.timing.background import Background
-from odradek.timing.clock import Clock
 from odradek.timing.reply import Reply
-from odradek.timing.slices import Slices
 
 
 class LoneController(Controller):
@@ -38,15 +34,10 @@ class LoneController(Controller):
     def __init__(
         self,
         log: MetadataLog,
+        host: ControllerHost,
         *,
         broker: RegisterBrokerRecord,
-        config: BrokerConfig,
-        clock: Clock,
-        new_topic_id: Callable[[], UUID],
-        random: Random,
         directory_counts: Callable[[], dict[UUID, int]],
-        background: Background | None = None,
-        slices: Slices | None = None,
     ) -> None:
         """Replay ``log``, and register ``broker`` unless it is already registered as it is now.
 
@@ -55,17 +46,7 @@ class LoneController(Controller):
         """
         self._broker = broker
         self.next_producer_id = ProducerIdManager(self.allocate_producer_id_block).next_producer_id
-        super().__init__(
-            log,
-            node_id=broker.broker_id,
-            config=config,
-            clock=clock,
-            new_topic_id=new_topic_id,
-            random=random,
-            directory_counts=directory_counts,
-            background=background,
-            slices=slices,
-        )
+        super().__init__(log, host, broker.broker_id, directory_counts)
 
     def close(self) -> None:
         """Fence the broker until its next start, and close the metadata log."""

@@ -12,7 +12,9 @@ submitted meanwhile are queued.
 
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
-from typing import Any, Final, TypeVar
+from random import Random
+from typing import Any, Final, NamedTuple, TypeVar
+from uuid import UUID
 
 from odradek.common.config import BrokerConfig
 from odradek.common.logging import LineLimit
@@ -42,29 +44,33 @@ T = TypeVar("T")
 Decided = tuple[T, Sequence[MetadataRecord]]
 
 
+class ControllerHost(NamedTuple):
+    """The node's services for its controller. Without ``slices`` all operations are carried out at once."""
+
+    config: BrokerConfig
+    clock: Clock
+    new_uuid: Callable[[], UUID]
+    random: Random
+    background: Background = InlineBackground()
+    slices: Slices | None = None
+
+
 class MetadataWriter:
     """The writer of the metadata. ``image`` is read-only for others."""
 
-    def __init__(
-        self,
-        log: MetadataLog,
-        config: BrokerConfig,
-        clock: Clock,
-        background: Background | None = None,
-        slices: Slices | None = None,
-    ) -> None:
-        """Set up the writer; a subclass must call ``_load``. Without ``slices`` all operations are carried out at once."""
+    def __init__(self, log: MetadataLog, host: ControllerHost) -> None:
+        """Set up the writer; a subclass must call ``_load``."""
         self.image = MetadataImage()
-        self.clock = clock
+        self.clock = host.clock
         self._log = log
         self._publishers = Publishers()
         # With a clock that stands still, all work is done in the first slice.
-        self._slices = slices or Slices(lambda: 0.0, lambda _: None)
+        self._slices = host.slices or Slices(lambda: 0.0, lambda _: None)
         # True during a large operation; then the operations that wait for it.
         self._is_committing = False
         self._waiting: deque[Callable[[], None]] = deque()
-        self._line_limit = LineLimit(clock)
-        self._snapshots = SnapshotGenerator(log, self.image, config, clock, background or InlineBackground())
+        self._line_limit = LineLimit(host.clock)
+        self._snapshots = SnapshotGenerator(log, self.image, host.config, host.clock, host.background)
 
     @property
     def log_end_offset(self) -> int:

@@ -7,6 +7,7 @@ from odradek.common.config import load
 from odradek.controller.cluster.cluster_controller import ClusterController
 from odradek.controller.metadata.decisions import NewTopic
 from odradek.controller.metadata.features import SUPPORTED_FEATURES
+from odradek.controller.metadata.writer import ControllerHost
 from odradek.protocol.message_types.alter_partition import (
     AlterPartitionRequest,
     BrokerState,
@@ -44,12 +45,9 @@ class Cluster:
         self.config = load("".join(f"{name}={value}\n" for name, value in (settings or {}).items()))
         self.controller = ClusterController(
             self.log,
+            ControllerHost(self.config, self.clock, lambda: UUID(int=next(topic_ids)), Random(seed)),
             node_id=CONTROLLER_ID,
             cluster_id=CLUSTER_ID,
-            config=self.config,
-            clock=self.clock,
-            new_topic_id=lambda: UUID(int=next(topic_ids)),
-            random=Random(seed),
         )
         self.controller.start(self.timer)
 

@@ -7,6 +7,7 @@ from odradek.broker.start.storage_start import registered_features
 from odradek.common.config import load
 from odradek.controller.cluster.lone_controller import LoneController
 from odradek.controller.metadata.metadata_log import MetadataBatch
+from odradek.controller.metadata.writer import ControllerHost
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.metadata_records import decode, encode
 from odradek.protocol.metadata_records.nodes import RegisterBrokerRecord
@@ -88,10 +89,7 @@ def make_controller(log, config=None, topic_ids=None):
     ids = topic_ids or iter(range(1000 + log.end_offset, 10**9))
     return LoneController(
         log,
-        config=config or load(),
-        clock=VirtualClock(),
-        new_topic_id=lambda: UUID(int=next(ids)),
-        random=Random(0),
+        ControllerHost(config or load(), VirtualClock(), lambda: UUID(int=next(ids)), Random(0)),
         broker=ALONE,
         directory_counts=lambda: {DIRECTORY_ID: 0},
     )

@@ -8,6 +8,7 @@ from odradek.controller.cluster.lone_controller import LoneController
 from odradek.controller.metadata.cluster_metadata import PublishingOrder
 from odradek.controller.metadata.metadata_log import MetadataLog
 from odradek.controller.metadata.reconcile import Reconciliation
+from odradek.controller.metadata.writer import ControllerHost
 from odradek.protocol.metadata_records.nodes import RegisterBrokerRecord
 from odradek.protocol.records import Record, build_batch
 from odradek.storage.directories.log_manager import LogManager
@@ -36,10 +37,7 @@ class Storage:
         log = MetadataLog.open(self.file_system, data_dir, now_ms=self.clock.now_ms(), warn=self.warn)
         self.controller = LoneController(
             log,
-            config=CONFIG,
-            clock=self.clock,
-            new_topic_id=uuid4,
-            random=Random(0),
+            ControllerHost(CONFIG, self.clock, uuid4, Random(0)),
             broker=RegisterBrokerRecord(broker_id=1, fenced=False, log_dirs=tuple(self.log_manager.directories.online_ids)),
             directory_counts=self.log_manager.counts,
         )

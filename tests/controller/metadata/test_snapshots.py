@@ -15,6 +15,7 @@ from odradek.controller.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, M
 from odradek.controller.metadata.metadata_log import MetadataLog, MetadataUnreadable
 from odradek.controller.metadata.snapshot_files import SnapshotFiles, SnapshotId
 from odradek.controller.metadata.snapshot_generator import records_of
+from odradek.controller.metadata.writer import ControllerHost
 from odradek.protocol.metadata_records import FeatureLevelRecord, TopicRecord
 from odradek.protocol.metadata_records.nodes import RegisterBrokerRecord
 from odradek.protocol.metadata_records.security import ClientQuotaRecord, QuotaEntity
@@ -70,10 +71,7 @@ class Bed:
         )
         self.controller = LoneController(
             self.log,
-            config=self.config,
-            clock=self.clock,
-            new_topic_id=lambda: UUID(int=next(self.ids)),
-            random=Random(0),
+            ControllerHost(self.config, self.clock, lambda: UUID(int=next(self.ids)), Random(0)),
             broker=ALONE._replace(features=()),
             directory_counts=lambda: {DIRECTORY_ID: 0},
         )
