@@ -13,7 +13,7 @@ from odradek.common.config import BrokerConfig
 from odradek.common.config.dynamic import ConfigView
 from odradek.controller.metadata import decisions
 from odradek.controller.metadata.acls import create_acls, delete_acls
-from odradek.controller.metadata.cluster_view import ClusterView, ensure_brokers_support, first_records
+from odradek.controller.metadata.cluster_view import ClusterView, ensure_brokers_support
 from odradek.controller.metadata.decisions import NewPartitions, NewTopic, Take, TopicResult
 from odradek.controller.metadata.features import (
     ELIGIBLE_LEADER_REPLICAS,
@@ -288,7 +288,8 @@ class Controller(MetadataWriter):
         )
 
     def _first_records(self) -> Sequence[MetadataRecord]:
-        return first_records(self._config["min.insync.replicas"])
+        # Leaders are elected from eligible replicas, so one ``min.insync.replicas`` applies to all brokers.
+        return (*super()._first_records(), *one_min_isr(self.image, self._config))
 
     def _without_broker(self, broker_id: int) -> Sequence[MetadataRecord]:
         """Return the records that remove a broker. Raises KafkaError."""

@@ -12,11 +12,11 @@ from typing import Final, NamedTuple
 from uuid import UUID
 
 from odradek.common.config import BrokerConfig
-from odradek.controller.metadata.features import BOOTSTRAP_RECORDS, CLUSTER, ELIGIBLE_LEADER_REPLICAS, MIN_ISR, refuse_update
+from odradek.controller.metadata.features import ELIGIBLE_LEADER_REPLICAS, refuse_update
 from odradek.controller.metadata.image import BROKER_RESOURCE, TOPIC_RESOURCE, MetadataImage
 from odradek.controller.metadata.topic import Topic
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.metadata_records import ConfigRecord, MetadataRecord, PartitionRecord
+from odradek.protocol.metadata_records import PartitionRecord
 from odradek.protocol.metadata_records.nodes import NodeEndpoint, RegisterBrokerRecord
 
 NO_LEADER: Final = -1
@@ -134,17 +134,6 @@ def default_directory(broker: RegisterBrokerRecord | None) -> UUID:
     if not broker.log_dirs:
         return MIGRATING
     return broker.log_dirs[0] if len(broker.log_dirs) == 1 else UNASSIGNED
-
-
-def first_records(min_isr: int) -> Sequence[MetadataRecord]:
-    """Return the records that the log of a new cluster begins with.
-
-    Leaders are elected from eligible replicas, so one ``min.insync.replicas`` applies to all brokers.
-    """
-    return (
-        *BOOTSTRAP_RECORDS,
-        ConfigRecord(resource_type=BROKER_RESOURCE, resource_name=CLUSTER, name=MIN_ISR, value=str(min_isr)),
-    )
 
 
 def ensure_brokers_support(view: ClusterView, updates: Iterable[tuple[str, int, int]]) -> None:
