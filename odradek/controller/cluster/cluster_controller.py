@@ -14,7 +14,7 @@ from math import inf
 from typing import TYPE_CHECKING, Protocol
 
 from odradek.controller.cluster.altered_partitions import alter_partitions
-from odradek.controller.cluster.controller import PRODUCER_ID_BLOCK_SIZE, Controller, as_it_is
+from odradek.controller.cluster.controller import Controller, as_it_is
 from odradek.controller.cluster.partition_changes import fenced
 from odradek.controller.cluster.reassignments import MAX_ELECTIONS, balance, elect_unclean
 from odradek.controller.cluster.registration import BrokerSessions, BrokerState, assign_replicas, heartbeat, register
@@ -23,7 +23,6 @@ from odradek.protocol.message_types.alter_partition import AlterPartitionRequest
 from odradek.protocol.message_types.assign_replicas_to_dirs import AssignReplicasToDirsRequest, AssignReplicasToDirsResponse
 from odradek.protocol.message_types.broker_heartbeat import BrokerHeartbeatRequest, BrokerHeartbeatResponse
 from odradek.protocol.message_types.broker_registration import BrokerRegistrationRequest, BrokerRegistrationResponse
-from odradek.protocol.metadata_records import MetadataRecord, ProducerIdsRecord
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from odradek.controller.metadata.metadata_log import MetadataLog
     from odradek.controller.metadata.writer import ControllerHost, Decided
     from odradek.protocol.errors import KafkaError
+    from odradek.protocol.metadata_records import MetadataRecord
     from odradek.timing.clock import Clock
     from odradek.timing.reply import Reply
     from odradek.timing.timer import Timer, TimerTask
@@ -169,12 +169,7 @@ class ClusterController(Controller):
 
         def decide() -> Decided[range]:
             self.view.registration(request.broker_id, request.broker_epoch)
-            start = self.image.next_producer_id
-            block = range(start, start + PRODUCER_ID_BLOCK_SIZE)
-            record = ProducerIdsRecord(
-                broker_id=request.broker_id, broker_epoch=request.broker_epoch, next_producer_id=block.stop
-            )
-            return block, [record]
+            return self._producer_id_block(request.broker_id, request.broker_epoch)
 
         return self._answered(
             decide,

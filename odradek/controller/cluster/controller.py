@@ -34,6 +34,7 @@ from odradek.protocol.metadata_records import (
     ConfigRecord,
     FeatureLevelRecord,
     MetadataRecord,
+    ProducerIdsRecord,
     RemoveTopicRecord,
 )
 from odradek.protocol.metadata_records.partition_changes import ClearElrRecord
@@ -296,6 +297,12 @@ class Controller(MetadataWriter):
         from odradek.controller.cluster.registration import unregister  # 3.7 ms
 
         return unregister(self.view, broker_id)
+
+    def _producer_id_block(self, broker_id: int, broker_epoch: int = -1) -> Decided[range]:
+        """Decide on PRODUCER_ID_BLOCK_SIZE producer ids that are never given out again."""
+        start = self.image.next_producer_id
+        block = range(start, start + PRODUCER_ID_BLOCK_SIZE)
+        return block, [ProducerIdsRecord(broker_id=broker_id, broker_epoch=broker_epoch, next_producer_id=block.stop)]
 
     def _answered(
         self,

@@ -9,7 +9,7 @@ from uuid import UUID
 
 from odradek.common.context import RequestContext
 from odradek.common.logging import log as broker_log
-from odradek.controller.cluster.controller import PRODUCER_ID_BLOCK_SIZE, Controller, decided
+from odradek.controller.cluster.controller import Controller, decided
 from odradek.controller.cluster.partition_changes import change_of, directories_offline, fence_only, fenced
 from odradek.controller.metadata.auto_topic_creation import internal_topic
 from odradek.controller.metadata.cluster_metadata import ProducerIdManager
@@ -20,7 +20,7 @@ from odradek.controller.metadata.metadata_log import MetadataLog
 from odradek.controller.metadata.topic import INTERNAL_TOPICS, Topic
 from odradek.controller.metadata.writer import ControllerHost
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.metadata_records import MetadataRecord, ProducerIdsRecord
+from odradek.protocol.metadata_records import MetadataRecord
 from odradek.protocol.metadata_records.base import NO_LEADER_CHANGE
 from odradek.protocol.metadata_records.nodes import RegisterBrokerRecord
 from odradek.protocol.metadata_records.partition_changes import PartitionChangeRecord
@@ -93,14 +93,8 @@ class LoneController(Controller):
         return self.auto_create([name]).then(topic_of)
 
     def allocate_producer_id_block(self) -> Reply[range | KafkaError]:
-        """Allocate PRODUCER_ID_BLOCK_SIZE producer ids that are never given out again."""
-
-        def decide() -> tuple[range, Sequence[MetadataRecord]]:
-            start = self.image.next_producer_id
-            block = range(start, start + PRODUCER_ID_BLOCK_SIZE)
-            return block, [ProducerIdsRecord(broker_id=self.node_id, next_producer_id=block.stop)]
-
-        return self._operate(decide)
+        """Allocate a block of producer ids for the broker."""
+        return self._operate(lambda: self._producer_id_block(self.node_id))
 
     def record_directories(self, places: Iterable[tuple[UUID, int, UUID]]) -> None:
         """Record at start where partitions lie: (topic id, partition, directory id). Raises KafkaError if the log fails.
