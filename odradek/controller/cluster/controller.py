@@ -311,13 +311,7 @@ class Controller(MetadataWriter):
         refuse: Callable[[KafkaError], R],
     ) -> Reply[R]:
         """Commit a decision; then reply with ``answer`` of it, or with ``refuse`` of the error."""
-        reply: Reply[R] = Reply()
-
-        def respond(outcome: T | KafkaError) -> None:
-            reply.complete(refuse(outcome) if isinstance(outcome, KafkaError) else answer(outcome))
-
-        self._operate(decide).when_done(respond)
-        return reply
+        return self._operate(decide).then(lambda outcome: refuse(outcome) if isinstance(outcome, KafkaError) else answer(outcome))
 
 
 def as_it_is(response: T) -> T:
