@@ -52,6 +52,7 @@ from odradek.protocol.record_batch import Buffer
 from odradek.storage.errors import OffsetsOutOfOrder, UnexpectedAppendOffset
 from odradek.storage.filesystem import FileSystem
 from odradek.storage.recovery.recovery import Warn
+from odradek.timing.driver import Wakeup
 from odradek.timing.slices import Slices
 from odradek.timing.timer import Timer
 
@@ -179,7 +180,7 @@ class MetadataObserver:
                 if isinstance(node, tuple):
                     await self._ask(node)
                 else:
-                    await self._pause(node)
+                    await Wakeup(self._timer).wait(node)
         except (InconsistentLeader, TruncationBelowCommitted, MetadataUnreadable) as error:
             raise ObserverFailed(str(error)) from error
         except KafkaError as error:
@@ -356,14 +357,6 @@ class MetadataObserver:
             if self._is_over:
                 return
             yield
-
-    async def _pause(self, duration_ms: float) -> None:
-        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        task = self._timer.call_after(duration_ms, lambda: None if over.done() else over.set_result(None))
-        try:
-            await over
-        finally:
-            task.cancel()
 
     def _complain(self, node: Address, reason: str) -> None:
         """Log a failure, but not each repetition."""
