@@ -16,7 +16,7 @@ offline until their records are back.
 from collections.abc import Callable
 from uuid import UUID
 
-from odradek.controller.metadata.cluster_view import is_reserved
+from odradek.controller.metadata.cluster_view import directory_of, is_reserved
 from odradek.controller.metadata.image import MetadataImage
 from odradek.controller.metadata.topic import Topic
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -148,8 +148,7 @@ class Reconciliation:
 
     def _directory_for(self, record: PartitionRecord) -> DataDirectory | None:
         """Return the assigned data directory of a missing partition; None for any. KafkaError: KAFKA_STORAGE_ERROR."""
-        place = record.replicas.index(self._node_id)
-        found = record.directories[place] if place < len(record.directories) else None
+        found = directory_of(record, self._node_id)
         assigned = None if is_reserved(found) else found
         directory = None if assigned is None else self._log_manager.directories.with_id(assigned)
         if assigned is not None and directory is None:

@@ -68,9 +68,9 @@ class SnapshotFiles:
         """Return the size in bytes. Raises OSError."""
         return self._file_system.size(self.path(snapshot))
 
-    def read_bytes(self, snapshot: SnapshotId, position: int, max_bytes: int) -> bytes:
+    def read_bytes(self, snapshot: SnapshotId, position: int, max_bytes: int, suffix: str = "") -> bytes:
         """Return at most ``max_bytes`` from ``position`` on. Raises OSError."""
-        file = self._file_system.open(self.path(snapshot))
+        file = self._file_system.open(self.path(snapshot) + suffix)
         try:
             return file.pread(max_bytes, position)
         finally:
@@ -78,12 +78,7 @@ class SnapshotFiles:
 
     def last_contained_ms(self, snapshot: SnapshotId, suffix: str = "") -> int:
         """Return the append time of the last record it contains. Raises MalformedMessage, OSError."""
-        file = self._file_system.open(self.path(snapshot) + suffix)
-        try:
-            head = file.pread(_HEADER_BYTES, 0)
-        finally:
-            file.close()
-        return last_contained_ms(next(read_records(head)))
+        return last_contained_ms(next(read_records(self.read_bytes(snapshot, 0, _HEADER_BYTES, suffix))))
 
     def write(
         self,
