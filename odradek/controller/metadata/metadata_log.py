@@ -88,8 +88,9 @@ class MetadataLog:
         self.bootstrap: Sequence[MetadataRecord] = ()
         # Reserved space for removing topics from a full disk.
         self.reserve: Reserve | None = None
+        # True if an append or a sync has failed, after which nothing is appended.
+        self.has_failed = False
         self._log = log
-        self._failed = False
 
     @classmethod
     def open(
@@ -267,13 +268,8 @@ class MetadataLog:
         self._ensure_writable()
         return self._append(batch, records, now_ms)
 
-    @property
-    def has_failed(self) -> bool:
-        """Return whether an append or a sync has failed, after which nothing is appended."""
-        return self._failed
-
     def _ensure_writable(self) -> None:
-        if self._failed:
+        if self.has_failed:
             raise KafkaError(
                 ErrorCode.KAFKA_STORAGE_ERROR, "the metadata log failed earlier; metadata is read-only until a restart"
             )
@@ -293,7 +289,7 @@ class MetadataLog:
             else:
                 write()
         except KafkaError:
-            self._failed = self._log.has_lost_sync or self._log.log_end_offset != end_offset
+            self.has_failed = self._log.has_lost_sync or self._log.log_end_offset != end_offset
             raise
         self.last_append_ms = now_ms
         return len(batch)
@@ -311,7 +307,7 @@ class MetadataLog:
         try:
             self._log.append_as_follower(batch, leader_epoch=self.leader_epoch, now_ms=now_ms)
         except KafkaError:
-            self._failed = self._log.has_lost_sync or self._log.log_end_offset != end_offset
+            self.has_failed = self._log.has_lost_sync or self._log.log_end_offset != end_offset
             raise
         self._note_quorum(self.path_at(end_offset), read_records(batch))
         self.last_append_ms = now_ms
@@ -320,9 +316,9 @@ class MetadataLog:
     def close(self, *, now_ms: int) -> None:
         """Close the log cleanly; nothing is left to sync."""
         if self.reserve is None:
-            self._log.close(clean=not self._failed, now_ms=now_ms)
+            self._log.close(clean=not self.has_failed, now_ms=now_ms)
         else:
-            self.reserve.spend(lambda: self._log.close(clean=not self._failed, now_ms=now_ms))
+            self.reserve.spend(lambda: self._log.close(clean=not self.has_failed, now_ms=now_ms))
 
 
 def open_log(
