@@ -48,7 +48,7 @@ def test_a_reopened_index_goes_on_where_it_was(disk):
     index.write_out()
     again = offset_index(disk)
     again.append(BASE + 9, 200)
-    assert (again.position_before(BASE + 8), again.position_before(BASE + 9), again.last_offset()) == (100, 200, BASE + 9)
+    assert (again.position_before(BASE + 8), again.position_before(BASE + 9), again.last()) == (100, 200, (BASE + 9, 200))
 
 
 def test_many_entries_do_not_stay_in_memory(disk):

@@ -188,16 +188,6 @@ class OffsetIndex(_SparseIndex):
         found = self._last_entry()
         return (found[0] + self._base_offset, found[1]) if found else (self._base_offset, 0)
 
-    def last_position(self) -> int:
-        """Return the position of the last entry's batch; 0 without one."""
-        found = self._last_entry()
-        return found[1] if found else 0
-
-    def last_offset(self) -> int:
-        """Return the last entry's offset; the base offset without one."""
-        found = self._last_entry()
-        return (found[0] if found else 0) + self._base_offset
-
 
 class TimeIndex(_SparseIndex):
     """An index of the offsets of timestamps."""

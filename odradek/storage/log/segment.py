@@ -290,7 +290,7 @@ class Segment:
     def next_offset(self) -> int:
         """Return the offset after the last batch, by scanning from the last index entry."""
         next_offset = self.base_offset
-        for _, header in iter_headers(self.file, self.offset_index.last_position(), self.size):
+        for _, header in iter_headers(self.file, self.offset_index.last()[1], self.size):
             next_offset = header.next_offset
         return next_offset
 
@@ -324,7 +324,7 @@ class Segment:
             index.keep_entries(index.entries_below(end_offset))
         self.truncate(position)
         self.resume()
-        start = self.offset_index.last_position()
+        _, start = self.offset_index.last()
         self.learn_timestamps_up_to(start)
         for place, header in iter_headers(self.file, start, position):
             self.note_batch(place, header.size_bytes, header.last_offset, header.max_timestamp, index_interval_bytes)

@@ -267,7 +267,7 @@ def _adjoins(request: LoadRequest, segments: list[Segment], number: int, next_of
 def _names_later(segment: Segment, next_offset: int) -> bool:
     """Return whether an index has an offset beyond the last batch of the .log, which has then lost its end."""
     time_index = segment.time_index
-    last_named = segment.offset_index.last_offset() if segment.offset_index.entry_count else -1
+    last_named = segment.offset_index.last()[0] if segment.offset_index.entry_count else -1
     return max(last_named, time_index.last()[1] if time_index.entry_count else -1) >= next_offset
 
 

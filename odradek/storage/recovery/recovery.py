@@ -85,9 +85,9 @@ def first_timestamp_misfit(segment: Segment) -> str:
 
 def last_entries_misfit(segment: Segment) -> str:
     """Check the last entry of both indexes against the .log. Return the difference, or "". Raises OSError."""
-    position = segment.offset_index.last_position()
+    offset, position = segment.offset_index.last()
     if position and not _begins_batch(segment, position):
-        return f"no batch with offset {segment.offset_index.last_offset()} at {position}"
+        return f"no batch with offset {offset} at {position}"
     timestamp, offset = segment.time_index.last()
     if timestamp < 0:
         return ""
@@ -110,7 +110,7 @@ def _begins_batch(segment: Segment, position: int) -> bool:
         header = read_header(segment.file.pread(HEADER_SIZE, position))
     except MalformedMessage:
         return False
-    return header.last_offset == segment.offset_index.last_offset()
+    return header.last_offset == segment.offset_index.last()[0]
 
 
 def _timestamp_misfit(segment: Segment, headers: list[BatchHeader]) -> str:
@@ -216,7 +216,7 @@ def _resume_point(segment: Segment, recovery_point: int, warn: Warn) -> tuple[in
     misfit = misfit or last_entries_misfit(segment)
     if misfit:
         warn("indexes do not match their segment, rebuilding them", segment=segment.path, reason=misfit)
-    position = segment.offset_index.last_position()
+    _, position = segment.offset_index.last()
     if position == 0 or misfit:
         segment.offset_index.keep_entries(0)
         segment.time_index.keep_entries(0)
