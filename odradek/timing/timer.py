@@ -73,21 +73,17 @@ class Timer:
     called with the new deadline whenever an added task is due before all others.
     """
 
-    __slots__ = ("_cancelled", "_clock", "_heap", "_sequence", "on_earlier_deadline")
+    __slots__ = ("_cancelled", "_heap", "_sequence", "clock", "on_earlier_deadline")
 
     def __init__(self, clock: Clock) -> None:
-        self._clock = clock
+        # Deadlines are measured on its monotonic face.
+        self.clock = clock
         # (deadline, order of arrival, task): the second keeps equal deadlines in order and tasks from being compared.
         self._heap: list[tuple[float, int, TimerTask]] = []
         self._sequence = 0
         self._cancelled = 0
         self.on_earlier_deadline: Callable[[float], None] | None = None
         clock.attach(self)
-
-    @property
-    def clock(self) -> Clock:
-        """Return the clock; deadlines are measured on its monotonic face."""
-        return self._clock
 
     def __len__(self) -> int:
         """Return the number of pending tasks, without cancelled ones."""
@@ -104,7 +100,7 @@ class Timer:
 
     def call_after(self, delay_ms: float, callback: Callable[[], object]) -> TimerTask:
         """Run `callback` when `delay_ms` have passed from now."""
-        return self.call_at(self._clock.monotonic_ms() + delay_ms, callback)
+        return self.call_at(self.clock.monotonic_ms() + delay_ms, callback)
 
     def advance(self) -> int:
         """Run the due tasks in the order of their deadlines. Return the number of callbacks run.
@@ -112,7 +108,7 @@ class Timer:
         A task added by a callback also runs if it was due when `advance` was called. An exception of a callback passes through
         to the caller; the remaining tasks stay due, for the next `advance`.
         """
-        now_ms = self._clock.monotonic_ms()
+        now_ms = self.clock.monotonic_ms()
         callbacks_run = 0
         # self._heap is read again in each iteration, since a callback may rebuild it.
         while self._heap and self._heap[0][0] <= now_ms:
@@ -141,7 +137,7 @@ class Timer:
             task.take_callback()
         self._heap = []
         self._cancelled = 0
-        self._clock.detach(self)
+        self.clock.detach(self)
 
     def note_cancelled(self) -> None:
         """Count a cancelled task of this timer, and rebuild the heap if needed. The task calls it."""
@@ -158,19 +154,15 @@ class DelayedOperation(ABC):
     `purgatory`, `watch_keys` and `timer_task` belong to the purgatory: they locate the operation, and are undone when it leaves.
     """
 
-    __slots__ = ("_is_completed", "deadline_ms", "purgatory", "timer_task", "watch_keys")
+    __slots__ = ("deadline_ms", "is_completed", "purgatory", "timer_task", "watch_keys")
 
     def __init__(self, deadline_ms: float) -> None:
         self.deadline_ms = deadline_ms
-        self._is_completed = False
+        # True from just before `on_complete` is called.
+        self.is_completed = False
         self.purgatory: Purgatory[Any] | None = None
         self.watch_keys: tuple[Hashable, ...] = ()
         self.timer_task: TimerTask | None = None
-
-    @property
-    def is_completed(self) -> bool:
-        """Return whether the operation is complete. True from just before `on_complete` is called."""
-        return self._is_completed
 
     @abstractmethod
     def try_complete(self) -> bool:
@@ -185,9 +177,9 @@ class DelayedOperation(ABC):
 
     def force_complete(self) -> bool:
         """Complete now, unconditionally. Return False if it is complete already."""
-        if self._is_completed:
+        if self.is_completed:
             return False
-        self._is_completed = True
+        self.is_completed = True
         if self.purgatory is not None:
             self.purgatory.note_completed(self)
         self.on_complete()
