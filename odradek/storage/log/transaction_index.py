@@ -65,8 +65,8 @@ class TransactionIndex:
 
     @property
     def entry_count(self) -> int:
-        """Return the number of aborted transactions."""
-        return self._count()
+        """Return the number of aborted transactions, on disk and in memory."""
+        return self._on_disk + len(self._unwritten) // ENTRY.size
 
     @property
     def size_bytes(self) -> int:
@@ -106,7 +106,7 @@ class TransactionIndex:
         else:
             return
         self.changes += 1
-        self._on_disk = self._count()
+        self._on_disk = self.entry_count
         self._has_rest = False
         self._unwritten = bytearray()
 
@@ -132,7 +132,7 @@ class TransactionIndex:
         Raises OSError.
         """
         count = self._sound_below(base_offset, offset)
-        if count < self._count() or self._has_rest:
+        if count < self.entry_count or self._has_rest:
             self._keep(count)
 
     def rewrite_from(self, base_offset: int, offset: int, aborted: Sequence[AbortedTransaction]) -> None:
@@ -180,7 +180,7 @@ class TransactionIndex:
         if fetch_offset > self.last_offset:
             return found, False
         number = self._first_from(fetch_offset)
-        while number < self._count():
+        while number < self.entry_count:
             chunk = self._read(number, _CHUNK_ENTRIES)
             for aborted in chunk:
                 if aborted.first_offset < end_offset:
@@ -190,17 +190,13 @@ class TransactionIndex:
             number += len(chunk)
         return found, False
 
-    def _count(self) -> int:
-        """Return the number of entries, on disk and in memory."""
-        return self._on_disk + len(self._unwritten) // ENTRY.size
-
     def _find_last_offset(self) -> int:
-        count = self._count()
+        count = self.entry_count
         return self._read(count - 1, 1)[0].last_offset if count else -1
 
     def _first_from(self, offset: int) -> int:
         """Return the number of the first entry whose marker is at or after ``offset``."""
-        return bisect_left(range(self._count()), offset, key=lambda number: self._read(number, 1)[0].last_offset)
+        return bisect_left(range(self.entry_count), offset, key=lambda number: self._read(number, 1)[0].last_offset)
 
     def _entries_on_disk(self) -> bytes:
         return self._file_system.read_bytes(self.path)[: self._on_disk * ENTRY.size] if self._on_disk else b""
