@@ -35,7 +35,7 @@ def handle(services: "NodeServices", context: "RequestContext", request: Describ
     cluster = services.cluster
     nodes = cluster.nodes(context.listener_name)
     if request.include_fenced_brokers:
-        nodes += cluster.fenced_nodes(context.listener_name)
+        nodes += cluster.nodes(context.listener_name, are_fenced=True)
     return DescribeClusterResponse(
         cluster_id=services.cluster_id,
         controller_id=cluster.controller_id,

@@ -204,13 +204,10 @@ class Cluster:
             known = topics_by_id.get(UUID(bytes=topic) if isinstance(topic, bytes) else topic)
         return known is not None and index in known.partitions
 
-    def nodes(self, listener_name: str) -> list[ClusterNode]:
-        """Return the live brokers, by id."""
-        return self._nodes(listener_name, are_fenced=False)
-
-    def fenced_nodes(self, listener_name: str) -> list[ClusterNode]:
-        """Return the registered brokers that are fenced, by id."""
-        return self._nodes(listener_name, are_fenced=True)
+    def nodes(self, listener_name: str, *, are_fenced: bool = False) -> list[ClusterNode]:
+        """Return the live brokers, or the registered ones that are fenced, by id."""
+        found = (self._registered(node_id, listener_name) for node_id in sorted(self._image.kept.brokers))
+        return [_node(*each) for each in found if each is not None and each[0].fenced is are_fenced]
 
     def partition_state(self, topic: Topic, index: int, listener_name: str, metadata_version: int) -> PartitionState:
         """Return the state of a partition, with the errors of that version of Metadata."""
@@ -245,10 +242,6 @@ class Cluster:
         leader = found.partitions[partition_for(coordinated_id, len(found.partitions))].leader
         registered = self._registered(leader, listener_name)
         return None if registered is None or registered[0].fenced else _node(*registered)
-
-    def _nodes(self, listener_name: str, *, are_fenced: bool) -> list[ClusterNode]:
-        found = (self._registered(node_id, listener_name) for node_id in sorted(self._image.kept.brokers))
-        return [_node(*each) for each in found if each is not None and each[0].fenced is are_fenced]
 
     def _registered(self, node_id: int, listener_name: str) -> tuple[RegisterBrokerRecord, NodeEndpoint] | None:
         """Return a broker and its listener of this name; None if it is not registered or has no such listener."""

@@ -58,7 +58,7 @@ def test_clients_are_told_of_the_brokers_that_have_their_listener_and_are_not_fe
     cluster, _ = cluster_of(broker(2, ("PLAINTEXT", "OTHER")), broker(1), broker(3, fenced=True))
     assert cluster.nodes("PLAINTEXT") == [ClusterNode(1, "host-1", 9000, "rack-1"), ClusterNode(2, "host-2", 9000, "rack-2")]
     assert cluster.nodes("OTHER") == [ClusterNode(2, "host-2", 9001, "rack-2")]
-    assert cluster.fenced_nodes("PLAINTEXT") == [ClusterNode(3, "host-3", 9000, "rack-3", is_fenced=True)]
+    assert cluster.nodes("PLAINTEXT", are_fenced=True) == [ClusterNode(3, "host-3", 9000, "rack-3", is_fenced=True)]
 
 
 def test_a_partition_has_the_leader_and_the_in_sync_replicas_that_the_controller_chose():
