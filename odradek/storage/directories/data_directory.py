@@ -317,10 +317,6 @@ class DataDirectory:
         """Return a log's offset in the checkpoint file ``name``."""
         return self._held[name].get(key)
 
-    def knows(self, key: Partition) -> bool:
-        """Return whether any checkpoint file has an offset of a log."""
-        return any(key in held for held in self._held.values())
-
     def held_of(self, name: str, keys: Mapping[Partition, object]) -> dict[Partition, int]:
         """Return the offsets of ``keys`` in the checkpoint file ``name``, as far as it has them."""
         held = self._held[name]
@@ -350,7 +346,7 @@ class DataDirectory:
         gone = set(keys)
         for name in reversed(OFFSET_FILES):
             held = self._held[name]
-            if not gone.isdisjoint(held):
+            if not held.keys().isdisjoint(gone):
                 self.write_offsets(name, {key: offset for key, offset in held.items() if key not in gone})
 
     def recorded(self) -> set[Partition]:

@@ -22,7 +22,6 @@ from odradek.storage.directories.data_directories import DataDirectories, Remove
 from odradek.storage.directories.data_directory import (
     METADATA_LOG,
     NO_BROKER_EPOCH,
-    OFFSET_FILES,
     DataDirectory,
     DirectoryIdentity,
     Partition,
@@ -207,10 +206,8 @@ class LogManager:
             raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, directory.failure)
         if log is not None or self.file_system.exists(directory.log_path(key)):
             self.delete(topic, partition)
-        if directory.knows(key):
-            # Remove the offsets of a deleted topic of the same name. After a crash the new log must not get them.
-            for name in reversed(OFFSET_FILES):
-                directory.note_offset(name, key, None)
+        # Remove the offsets of a deleted topic of the same name. After a crash the new log must not get them.
+        directory.forget_offsets((key,))
         try:
             return self._open(directory, key, config, topic_id, clean=False, now_ms=now_ms)
         except OSError as error:
