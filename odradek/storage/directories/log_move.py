@@ -7,14 +7,15 @@ odradek.storage.directories.log_manager) are interrupted, one complete log is le
 While a log moves, none of its segments is removed or compacted. If the log is truncated, the move is cancelled.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 from odradek.storage.directories import checkpoints
 from odradek.storage.directories.data_directory import DataDirectory, Partition
 from odradek.storage.directories.log_manager import LogManager
 from odradek.storage.errors import MoveCancelled, TargetFailed
-from odradek.storage.filesystem import File, FileSystem
+from odradek.storage.filesystem import FileSystem
 from odradek.storage.log.leader_epochs import FILE_NAME as LEADER_EPOCHS_FILE
 from odradek.storage.log.log import Log
 
@@ -51,7 +52,10 @@ class CopyTask:
 
     def _copy(self, name: str, start: int, end: int) -> None:
         source = self.file_system.open(f"{self.source}/{name}")
-        target = self._open_target(name, start)
+        with _writing_target():
+            target = self.file_system.open(f"{self.target}/{name}", create=True)
+            if target.size() > start:
+                target.truncate(start)
         try:
             position = start
             while position < end:
@@ -60,41 +64,27 @@ class CopyTask:
                 data = source.pread(min(_SLICE_BYTES, end - position), position)
                 if not data:
                     raise OSError(f"{self.source}/{name} ended at {position}, not at {end}")
-                _write(target, data)
+                with _writing_target():
+                    target.append([data])
                 position += len(data)
                 if name.endswith(".log"):
                     self.on_copied(len(data))
-            _sync(target)
+            with _writing_target():
+                target.sync()
         finally:
             source.close()
             target.close()
         # Records without timestamps are as old as their file.
         modified_ms = self.file_system.modified_ms(f"{self.source}/{name}")
-        try:
+        with _writing_target():
             self.file_system.set_modified_ms(f"{self.target}/{name}", modified_ms)
-        except OSError as error:
-            raise TargetFailed(error) from error
-
-    def _open_target(self, name: str, start: int) -> File:
-        try:
-            target = self.file_system.open(f"{self.target}/{name}", create=True)
-            if target.size() > start:
-                target.truncate(start)
-        except OSError as error:
-            raise TargetFailed(error) from error
-        return target
 
 
-def _write(target: File, data: bytes) -> None:
+@contextmanager
+def _writing_target() -> Iterator[None]:
+    """Raise TargetFailed for an OSError, which is the target directory's."""
     try:
-        target.append([data])
-    except OSError as error:
-        raise TargetFailed(error) from error
-
-
-def _sync(target: File) -> None:
-    try:
-        target.sync()
+        yield
     except OSError as error:
         raise TargetFailed(error) from error
 
@@ -200,15 +190,13 @@ class LogMove:
         # The name of a log that was never synced may not be on disk. A start that finds the offsets noted below, but no log,
         # considers its records lost.
         self._file_system.sync_dir(self._manager.home_of(log).path)
-        try:
+        with _writing_target():
             self._file_system.sync_dir(self.path)
             # The copy's own name must be on disk before the log is renamed.
             self._file_system.sync_dir(self.target.path)
             self.target.note_offset(checkpoints.RECOVERY_POINT_FILE, self.key, log.log_end_offset)
             self.target.note_offset(checkpoints.LOG_START_FILE, self.key, log.log_start_offset or None)
             self.target.note_offset(checkpoints.CLEANER_OFFSET_FILE, self.key, log.cleaned_offset)
-        except OSError as error:
-            raise TargetFailed(error) from error
         return self._manager.replace(log, self.path, self.target, self._unique, now_ms)
 
     def abandon(self) -> None:
