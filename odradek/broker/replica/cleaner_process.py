@@ -30,8 +30,9 @@ from queue import SimpleQueue
 from typing import Any, NamedTuple, NoReturn
 
 from odradek.storage.cleaning.cleaner import CleanerDied, CleanerLimits, CleanPlan, CleanStats, Source, SwapIn, Throttle, clean
-from odradek.storage.cleaning.segment_writer import SEGMENT_SUFFIXES, CleanedSegment
+from odradek.storage.cleaning.segment_writer import CleanedSegment
 from odradek.storage.filesystem import RealFileSystem
+from odradek.storage.log.segment import SEGMENT_SUFFIXES
 from odradek.storage.log.segment_files import CLEANED_SUFFIX
 from odradek.timing.system_clock import SystemClock
 

@@ -11,11 +11,9 @@ from odradek.protocol.record_batch import Buffer
 from odradek.storage.filesystem import FileSystem
 from odradek.storage.log.index import OffsetIndex, TimeIndex
 from odradek.storage.log.log_config import LogConfig
-from odradek.storage.log.segment import Segment, segment_path
+from odradek.storage.log.segment import SEGMENT_SUFFIXES, Segment, segment_path
 from odradek.storage.log.segment_files import CLEANED_SUFFIX
 from odradek.storage.log.transaction_index import AbortedTransaction, TransactionIndex
-
-SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
 
 
 class CleanedSegment(NamedTuple):

@@ -18,9 +18,9 @@ from odradek.storage.errors import MoveCancelled, TargetFailed
 from odradek.storage.filesystem import FileSystem
 from odradek.storage.log.leader_epochs import FILE_NAME as LEADER_EPOCHS_FILE
 from odradek.storage.log.log import Log
+from odradek.storage.log.segment import INDEX_SUFFIXES
 
 _SLICE_BYTES = 1024 * 1024
-_INDEX_SUFFIXES = (".index", ".timeindex", ".txnindex")
 
 
 @dataclass(slots=True)
@@ -148,7 +148,7 @@ class LogMove:
             if segment.size > done or segment.base_offset not in self._copied:
                 spans.append((f"{segment.base_offset:020d}.log", done, segment.size))
             if segment is not self.log.segments.active and segment.base_offset not in self._whole:
-                whole += [f"{segment.base_offset:020d}{suffix}" for suffix in _INDEX_SUFFIXES]
+                whole += [f"{segment.base_offset:020d}{suffix}" for suffix in INDEX_SUFFIXES]
         return CopyTask(
             file_system=self._file_system,
             source=self.log.directory,
@@ -184,7 +184,7 @@ class LogMove:
         log.write_out()
         task = self.next_task()
         active = log.segments.active
-        task.whole += [f"{active.base_offset:020d}{suffix}" for suffix in _INDEX_SUFFIXES]
+        task.whole += [f"{active.base_offset:020d}{suffix}" for suffix in INDEX_SUFFIXES]
         task.whole += [f"{log.log_end_offset:020d}.snapshot", LEADER_EPOCHS_FILE, checkpoints.PARTITION_METADATA_FILE]
         task.run()
         # The name of a log that was never synced may not be on disk. A start that finds the offsets noted below, but no log,

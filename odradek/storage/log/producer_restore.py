@@ -34,7 +34,7 @@ from odradek.storage.errors import LogCorrupt
 from odradek.storage.filesystem import FileSystem
 from odradek.storage.log.control_batches import record_markers
 from odradek.storage.log.producer_state import BATCHES_KEPT, AppendedBatch, Producer, ProducerStates
-from odradek.storage.log.segment import Segment, iter_headers
+from odradek.storage.log.segment import Segment, iter_headers, offsets_of
 from odradek.storage.log.transaction_index import AbortedTransaction
 from odradek.storage.recovery.recovery import Warn
 
@@ -44,7 +44,6 @@ _HEAD = Struct(">hI")
 _COUNT = Struct(">i")
 _ENTRY = Struct(">qhiqiqiq")
 _SEQUENCE_MASK = 0x7FFFFFFF
-_OFFSET_DIGITS = 20
 
 
 def encode(producers: ProducerStates) -> bytes:
@@ -102,8 +101,7 @@ class ProducerSnapshots:
 
     def __init__(self, file_system: FileSystem, directory: str, names: Iterable[str], warn: Warn) -> None:
         """Find the snapshots among the file ``names`` in ``directory``."""
-        stems = [name.removesuffix(SNAPSHOT_SUFFIX) for name in names if name.endswith(SNAPSHOT_SUFFIX)]
-        self.offsets = sorted(int(stem) for stem in stems if len(stem) == _OFFSET_DIGITS and stem.isdecimal())
+        self.offsets = offsets_of(names, SNAPSHOT_SUFFIX)
         self._file_system = file_system
         self._directory = directory
         self._warn = warn

@@ -13,7 +13,7 @@ chunk has many headers if batches are small; large batches are skipped between t
 LogCorrupt, and so does an end within a batch: callers pass the end of the last complete write.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from struct import Struct
 from typing import Final
@@ -60,9 +60,26 @@ _SMALL_CHUNK_BYTES: Final = 4096 + HEADER_SIZE
 _PLACE: Final = Struct(">qi4xb6xi")
 
 
+SEGMENT_SUFFIXES: Final = (".log", ".index", ".timeindex", ".txnindex")
+INDEX_SUFFIXES: Final = SEGMENT_SUFFIXES[1:]
+_OFFSET_DIGITS: Final = 20
+
+
 def segment_path(directory: str, base_offset: int, suffix: str) -> str:
-    """Return the path of one of a segment's files; ``suffix`` is ".log", ".index", ".timeindex" or ".txnindex"."""
+    """Return the path of one of a segment's files; ``suffix`` is one of SEGMENT_SUFFIXES."""
     return f"{directory}/{base_offset:020d}{suffix}"
+
+
+def offset_of(name: str) -> int | None:
+    """Return the offset that a file's name begins with, up to the first dot; None for other names."""
+    stem = name.partition(".")[0]
+    return int(stem) if len(stem) == _OFFSET_DIGITS and stem.isdecimal() else None
+
+
+def offsets_of(names: Iterable[str], suffix: str) -> list[int]:
+    """Return the offsets, ascending, of those ``names`` that are an offset and ``suffix``."""
+    stems = [name.removesuffix(suffix) for name in names if name.endswith(suffix)]
+    return sorted(int(stem) for stem in stems if len(stem) == _OFFSET_DIGITS and stem.isdecimal())
 
 
 class Segment:
@@ -126,7 +143,7 @@ class Segment:
 
         Removes files that a crash left under these names. Raises OSError.
         """
-        for suffix in (".index", ".timeindex", ".txnindex"):
+        for suffix in INDEX_SUFFIXES:
             path = segment_path(directory, base_offset, suffix)
             if file_system.exists(path):
                 file_system.remove(path)
@@ -364,7 +381,7 @@ class Segment:
             unsynced.synced()
 
     def use_name(self, kind: str, suffix: str) -> None:
-        """Set the name of one file to its usual name and ``suffix``. ``kind``: ".log", ".index", ".timeindex" or ".txnindex"."""
+        """Set the name of one file to its usual name and ``suffix``. ``kind`` is one of SEGMENT_SUFFIXES."""
         path = f"{self.path.rpartition('.log')[0]}{kind}{suffix}"
         if kind == ".log":
             self.path = path

@@ -25,20 +25,18 @@ from contextlib import nullcontext, suppress
 from itertools import pairwise
 
 from odradek.storage.filesystem import FileSystem
-from odradek.storage.log.segment import Segment, iter_headers, segment_path
+from odradek.storage.log.segment import SEGMENT_SUFFIXES, Segment, iter_headers, offset_of, offsets_of, segment_path
 from odradek.storage.recovery.recovery import Warn
 
 CLEANED_SUFFIX = ".cleaned"
 SWAP_SUFFIX = ".swap"
 _LOG_SWAP = ".log" + SWAP_SUFFIX
-_SEGMENT_SUFFIXES = (".log", ".index", ".timeindex", ".txnindex")
-_OFFSET_DIGITS = 20
 
 
 def finish_swaps(file_system: FileSystem, directory: str, names: set[str], warn: Warn) -> set[str]:
     """Finish or undo swaps. Given the ``names`` in ``directory``, return those left. Raises LogCorrupt, OSError."""
-    cleaned = {name for name in names if name.endswith(CLEANED_SUFFIX) and _offset_of(name) is not None}
-    swapped = {name for name in names if name.endswith(SWAP_SUFFIX) and _offset_of(name) is not None}
+    cleaned = {name for name in names if name.endswith(CLEANED_SUFFIX) and offset_of(name) is not None}
+    swapped = {name for name in names if name.endswith(SWAP_SUFFIX) and offset_of(name) is not None}
     if not cleaned and not swapped:
         return names
     first_cleaned = min((_offset_in(name) for name in cleaned), default=None)
@@ -72,27 +70,19 @@ def _covered(file_system: FileSystem, directory: str, swap: str, names: set[str]
     file.close()
     found = set()
     for name in names:
-        _, dot, suffix = name.partition(".")
-        offset = _offset_of(name)
-        if offset is not None and (offset == first or first < offset < end) and dot + suffix in _SEGMENT_SUFFIXES:
+        offset = _segment_of(name)
+        if offset is not None and (offset == first or first < offset < end):
             found.add(name)
     return found
 
 
-def _offset_of(name: str) -> int | None:
-    """Return the base offset in a file's name; None for other names."""
-    stem = name.partition(".")[0]
-    return int(stem) if len(stem) == _OFFSET_DIGITS and stem.isdecimal() else None
-
-
 def _offset_in(name: str) -> int:
-    return int(name[:_OFFSET_DIGITS])
+    return int(name.partition(".")[0])
 
 
 DELETED_SUFFIX = ".deleted"
 LOG_SUFFIX = ".log"
 TIME_INDEX_SUFFIX = ".timeindex"
-INDEX_SUFFIXES = (".index", TIME_INDEX_SUFFIX, ".txnindex")
 
 
 class SegmentRemoval:
@@ -120,7 +110,7 @@ class SegmentRemoval:
             for segment in segments:
                 # An open file would keep its disk space.
                 segment.release_file()
-                for suffix in (LOG_SUFFIX, *INDEX_SUFFIXES):
+                for suffix in SEGMENT_SUFFIXES:
                     path = segment_path(directory, segment.base_offset, suffix)
                     # A failed disk may have left the segment under its ``.swap`` name.
                     for name in (path, path + SWAP_SUFFIX):
@@ -160,24 +150,17 @@ def remove_leftovers(file_system: FileSystem, directory: str, names: set[str], l
     Removes files named ``.deleted``, indexes without a .log, and segments that end at or below ``log_start_offset``, except the
     last. Raises OSError.
     """
-    stems = sorted(stem for name in names if name.endswith(LOG_SUFFIX) and (stem := _stem(name)) is not None)
-    passed = {stem for stem, end in pairwise(stems) if int(end) <= log_start_offset}
-    kept = {None, *stems} - passed
-    doomed = {name for name in names if name.endswith(DELETED_SUFFIX) or _stem(name) not in kept}
+    offsets = offsets_of(names, LOG_SUFFIX)
+    passed = {offset for offset, end in pairwise(offsets) if end <= log_start_offset}
+    kept = {None, *offsets} - passed
+    doomed = {name for name in names if name.endswith(DELETED_SUFFIX) or _segment_of(name) not in kept}
     # The .log files first: after a crash in between, indexes without a .log are removed by the next start.
     for name in sorted(doomed, key=lambda name: (LOG_SUFFIX not in name, name)):
         file_system.remove(f"{directory}/{name}")
     return names - doomed
 
 
-def segment_offsets(names: Iterable[str], suffix: str) -> list[int]:
-    """Return the base offsets, ascending, of segments with a file with ``suffix`` among ``names``."""
-    stems = (name.removesuffix(suffix) for name in names if name.endswith(suffix))
-    return sorted(int(stem) for stem in stems if len(stem) == _OFFSET_DIGITS and stem.isdecimal())
-
-
-def _stem(name: str) -> str | None:
-    """Return the digits in the name of a segment's file; None for any other name."""
-    stem, dot, suffix = name.partition(".")
-    is_segment = dot + suffix in (LOG_SUFFIX, *INDEX_SUFFIXES) and len(stem) == _OFFSET_DIGITS and stem.isdecimal()
-    return stem if is_segment else None
+def _segment_of(name: str) -> int | None:
+    """Return the base offset in the name of a segment's file; None for any other name."""
+    _, dot, suffix = name.partition(".")
+    return offset_of(name) if dot + suffix in SEGMENT_SUFFIXES else None

@@ -15,8 +15,7 @@ from odradek.storage.errors import LogCorrupt
 from odradek.storage.filesystem import FileSystem
 from odradek.storage.log.leader_epochs import LeaderEpochs
 from odradek.storage.log.log_config import LogConfig
-from odradek.storage.log.segment import Segment
-from odradek.storage.log.segment_files import segment_offsets
+from odradek.storage.log.segment import Segment, offsets_of
 from odradek.storage.recovery.recovery import Warn
 
 MAX_OFFSET: Final = 2**63 - 1
@@ -70,8 +69,8 @@ class EpochsMisfit(Exception):
 
 def warn_of_lost_segments(directory: str, names: Collection[str], log_start_offset: int, warn: Warn) -> None:
     """Warn of indexes without a .log, which a start removes. A kill during a compaction also leaves some."""
-    logs = segment_offsets(names, ".log")
-    lost = {offset for suffix in (".index", ".timeindex") for offset in segment_offsets(names, suffix)}
+    logs = offsets_of(names, ".log")
+    lost = {offset for suffix in (".index", ".timeindex") for offset in offsets_of(names, suffix)}
     lost = {offset for offset in lost - set(logs) if offset >= log_start_offset}
     if lost:
         warn("indexes without their .log removed", directory=directory, segments=sorted(lost))
@@ -84,10 +83,10 @@ def ensure_first_segment(request: LoadRequest, names: Collection[str], epochs: L
     second case the leader epochs are made to begin with the first segment, as these names are removed next. Kafka writes the log
     start offset later, but its leader epochs begin where the log does.
     """
-    offsets = segment_offsets(names, ".log")
+    offsets = offsets_of(names, ".log")
     if not offsets or offsets[0] <= request.log_start_offset:
         return
-    if any(offset < offsets[0] for offset in segment_offsets(names, ".log.deleted")):
+    if any(offset < offsets[0] for offset in offsets_of(names, ".log.deleted")):
         epochs.truncate_from_start(offsets[0])
         epochs.sync()
         return

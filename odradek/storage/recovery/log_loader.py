@@ -10,7 +10,7 @@ from odradek.storage.errors import LogCorrupt
 from odradek.storage.log.leader_epochs import LeaderEpochs
 from odradek.storage.log.producer_restore import ProducerSnapshots, restore
 from odradek.storage.log.producer_state import ProducerStates
-from odradek.storage.log.segment import Segment, segment_path
+from odradek.storage.log.segment import SEGMENT_SUFFIXES, Segment, offsets_of, segment_path
 from odradek.storage.log.segment_files import finish_swaps, remove_leftovers
 from odradek.storage.recovery.load_checks import (
     EpochsMisfit,
@@ -25,8 +25,6 @@ from odradek.storage.recovery.load_checks import (
 )
 from odradek.storage.recovery.recovery import SegmentEnd, check_end, recover_segment
 
-_LOG_SUFFIX = ".log"
-_OFFSET_DIGITS = 20
 _SUFFIXES = (".log", ".index", ".timeindex")
 _TRANSACTION_INDEX_SUFFIX = ".txnindex"
 _ENTRY_BYTES = (1, 8, 12)
@@ -157,10 +155,8 @@ def _restore_producers(
 
 def _find_segments(request: LoadRequest, names: Collection[str]) -> list[Segment]:
     """Return the segments that have a .log, ascending."""
-    stems = [name.removesuffix(_LOG_SUFFIX) for name in names if name.endswith(_LOG_SUFFIX)]
-    offsets = sorted(int(stem) for stem in stems if len(stem) == _OFFSET_DIGITS and stem.isdecimal())
     segments = []
-    for base_offset in offsets:
+    for base_offset in offsets_of(names, ".log"):
         log, index, time_index = (_size(request, names, base_offset, suffix) for suffix in _SUFFIXES)
         segment = Segment(
             request.file_system,
@@ -301,7 +297,7 @@ def _has_indexes(request: LoadRequest, segment: Segment, names: Iterable[str]) -
 def _remove(request: LoadRequest, segments: Iterable[Segment]) -> None:
     """Remove segments, and sync their directory, so that they cannot reappear after newly appended records."""
     for segment in segments:
-        for suffix in (*_SUFFIXES, _TRANSACTION_INDEX_SUFFIX):
+        for suffix in SEGMENT_SUFFIXES:
             path = segment_path(request.directory, segment.base_offset, suffix)
             if request.file_system.exists(path):
                 request.file_system.remove(path)
