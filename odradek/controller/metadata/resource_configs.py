@@ -20,6 +20,13 @@ from odradek.protocol.patterns import InvalidPattern, Pattern, compile_pattern
 
 GROUP_CONFIGS: Final[dict[str, ConfigDefinition]] = {each.name: each for each in GROUP_DEFINITIONS}
 _TAGS: Final = "streams.rack.aware.assignment.tags"
+_TIMES: Final = ("session.timeout.ms", "heartbeat.interval.ms", "assignment.interval.ms")
+# The configs of each kind of groups that must lie between a ``min.`` and a ``max.`` config of the broker.
+LIMITED: Final[dict[str, tuple[str, ...]]] = {
+    "consumer": _TIMES,
+    "share": (*_TIMES, "record.lock.duration.ms", "delivery.count.limit", "partition.max.record.locks"),
+    "streams": _TIMES,
+}
 
 
 def check_group(config: BrokerConfig, group: str, wanted: Mapping[str, str]) -> None:
@@ -41,7 +48,7 @@ def check_group(config: BrokerConfig, group: str, wanted: Mapping[str, str]) -> 
             _refuse_group(f"{name} is less than {_limit(name, 'min')}, which is {lowest}")
         if name in wanted and int(wanted[name]) > highest:
             _refuse_group(f"{name} is more than {_limit(name, 'max')}, which is {highest}")
-    for kind in ("consumer", "share", "streams"):
+    for kind in LIMITED:
         session, heartbeat = f"{kind}.session.timeout.ms", f"{kind}.heartbeat.interval.ms"
         session_ms = int(wanted.get(session, config[f"group.{session}"]))
         if session_ms <= int(wanted.get(heartbeat, config[f"group.{heartbeat}"])):
@@ -50,55 +57,12 @@ def check_group(config: BrokerConfig, group: str, wanted: Mapping[str, str]) -> 
 
 def _limits(config: BrokerConfig) -> dict[str, tuple[int, int]]:
     """Return the lowest and the highest value of the configs that have limits among the broker's."""
-    return {
-        "consumer.session.timeout.ms": (
-            config["group.consumer.min.session.timeout.ms"],
-            config["group.consumer.max.session.timeout.ms"],
-        ),
-        "consumer.heartbeat.interval.ms": (
-            config["group.consumer.min.heartbeat.interval.ms"],
-            config["group.consumer.max.heartbeat.interval.ms"],
-        ),
-        "consumer.assignment.interval.ms": (
-            config["group.consumer.min.assignment.interval.ms"],
-            config["group.consumer.max.assignment.interval.ms"],
-        ),
-        "share.session.timeout.ms": (
-            config["group.share.min.session.timeout.ms"],
-            config["group.share.max.session.timeout.ms"],
-        ),
-        "share.heartbeat.interval.ms": (
-            config["group.share.min.heartbeat.interval.ms"],
-            config["group.share.max.heartbeat.interval.ms"],
-        ),
-        "share.assignment.interval.ms": (
-            config["group.share.min.assignment.interval.ms"],
-            config["group.share.max.assignment.interval.ms"],
-        ),
-        "share.record.lock.duration.ms": (
-            config["group.share.min.record.lock.duration.ms"],
-            config["group.share.max.record.lock.duration.ms"],
-        ),
-        "share.delivery.count.limit": (
-            config["group.share.min.delivery.count.limit"],
-            config["group.share.max.delivery.count.limit"],
-        ),
-        "share.partition.max.record.locks": (
-            config["group.share.min.partition.max.record.locks"],
-            config["group.share.max.partition.max.record.locks"],
-        ),
-        "streams.session.timeout.ms": (
-            config["group.streams.min.session.timeout.ms"],
-            config["group.streams.max.session.timeout.ms"],
-        ),
-        "streams.heartbeat.interval.ms": (
-            config["group.streams.min.heartbeat.interval.ms"],
-            config["group.streams.max.heartbeat.interval.ms"],
-        ),
-        "streams.assignment.interval.ms": (
-            config["group.streams.min.assignment.interval.ms"],
-            config["group.streams.max.assignment.interval.ms"],
-        ),
+    limits: dict[str, tuple[int, int]] = {
+        f"{kind}.{name}": (config[f"group.{kind}.min.{name}"], config[f"group.{kind}.max.{name}"])
+        for kind, names in LIMITED.items()
+        for name in names
+    }
+    return limits | {
         "streams.num.standby.replicas": (0, config["group.streams.max.standby.replicas"]),
         "streams.num.warmup.replicas": (0, config["group.streams.max.warmup.replicas"]),
         "streams.task.offset.interval.ms": (config["group.streams.min.task.offset.interval.ms"], MAX_INT),

@@ -16,6 +16,7 @@ import odradek
 from odradek.common.config.definitions import complain
 from odradek.common.config.table import BROKER_CONFIGS, TOPIC_CONFIGS
 from odradek.common.config.table_groups import CLIENT_METRICS_DEFINITIONS, GROUP_DEFINITIONS
+from odradek.controller.metadata.resource_configs import LIMITED
 from odradek.storage.log.log_config import LogConfig
 from tests.cases import each_case
 
@@ -32,7 +33,8 @@ LOG_CONFIG = {field.name for field in fields(LogConfig)}
 @cache
 def read_by_the_product():
     """(every string that something is looked up by, every attribute that is read) of the modules that act on configs."""
-    names, attributes = set(), set()
+    names = {f"group.{kind}.{end}.{name}" for kind, limited in LIMITED.items() for name in limited for end in ("min", "max")}
+    attributes = set()
     for path in ROOT.rglob("*.py"):
         if path.parent == CONFIG and path not in ACTING:
             continue
