@@ -56,21 +56,18 @@ class LogProducers:
         if self.loaded is None:
             local = self._local
             end_offset = self._restore_offset
-            expiration_ms = self._settings.config.producer_id_expiration_ms
             try:
-                found = restore(
+                self.loaded = restore(
                     list(local.segments),
                     self.snapshots,
                     local.log_start_offset,
                     end_offset,
                     end_offset,
-                    expired_before_ms=self._opened_ms - expiration_ms,
-                    is_compacted=self._settings.config.is_compacted,
+                    self._settings.config,
+                    self._opened_ms,
                 )
             except OSError as error:
                 raise self._errors.report(error) from error
-            found.expire(self._opened_ms, expiration_ms)
-            self.loaded = found
         return self.loaded
 
     def reset(self) -> None:

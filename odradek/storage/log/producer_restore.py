@@ -33,6 +33,7 @@ from odradek.protocol.record_batch import BatchHeader, crc32c
 from odradek.storage.errors import LogCorrupt
 from odradek.storage.filesystem import FileSystem
 from odradek.storage.log.control_batches import record_markers
+from odradek.storage.log.log_config import LogConfig
 from odradek.storage.log.producer_state import BATCHES_KEPT, AppendedBatch, Producer, ProducerStates
 from odradek.storage.log.segment import Segment, iter_headers, offsets_of
 from odradek.storage.log.transaction_index import AbortedTransaction
@@ -165,19 +166,19 @@ def restore(
     log_start_offset: int,
     trusted_offset: int,
     end_offset: int,
-    *,
-    expired_before_ms: int,
-    is_compacted: bool,
+    config: LogConfig,
+    now_ms: int,
 ) -> ProducerStates:
-    """Return the producers as of ``end_offset``; no producer's batch lies after it.
+    """Return the producers as of ``end_offset`` that are not idle; no producer's batch lies after it.
 
-    A snapshot that contradicts the log is ignored; a producer without a batch since ``expired_before_ms`` may be missing there.
-    Snapshots and indexes are trusted up to ``trusted_offset``. Raises LogCorrupt, OSError.
+    A snapshot that contradicts the log is ignored; an idle producer may be missing there. Snapshots and indexes are trusted up to
+    ``trusted_offset``. Raises LogCorrupt, OSError.
     """
+    expired_before_ms = now_ms - config.producer_id_expiration_ms
     for offset in reversed(snapshots.offsets[:]):
         if log_start_offset <= offset <= trusted_offset:
             producers = snapshots.load(offset)
-            has_all = not is_compacted and log_start_offset == 0
+            has_all = not config.is_compacted and log_start_offset == 0
             if producers is not None and _complete_batches(
                 segments, producers, offset, expired_before_ms=expired_before_ms, has_all=has_all
             ):
@@ -189,6 +190,7 @@ def restore(
     if offset < end_offset:
         for segment in _segments_from(segments, offset):
             _replay(segment, producers, offset)
+    producers.expire(now_ms, config.producer_id_expiration_ms)
     return producers
 
 

@@ -139,18 +139,15 @@ def _restore_producers(
     if log_start_offset == log_end_offset or (request.is_clean and not reads_all and log_end_offset in snapshots.offsets):
         return None
     trusted_offset = log_end_offset if request.is_clean else request.recovery_point
-    expiration_ms = request.config.producer_id_expiration_ms
-    producers = restore(
+    return restore(
         segments,
         snapshots,
         log_start_offset,
         -1 if reads_all else trusted_offset,
         log_end_offset,
-        expired_before_ms=request.now_ms - expiration_ms,
-        is_compacted=request.config.is_compacted,
+        request.config,
+        request.now_ms,
     )
-    producers.expire(request.now_ms, expiration_ms)
-    return producers
 
 
 def _find_segments(request: LoadRequest, names: Collection[str]) -> list[Segment]:
