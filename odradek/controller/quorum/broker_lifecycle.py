@@ -156,8 +156,7 @@ class BrokerLifecycle:
         self._is_registered = False
         self._is_ready = False
         self._has_asked_for_shutdown = False
-        # By id: whether the controller knows that the directory is offline.
-        self._offline_directories: dict[UUID, bool] = {}
+        self._offline_directories: dict[UUID, None] = {}
 
     async def run(self) -> None:
         """Live until ``shut_down``, or until a controlled shutdown is over. Call once. Raises RegistrationFailed."""
@@ -192,12 +191,8 @@ class BrokerLifecycle:
 
     def directory_failed(self, directory_id: UUID) -> None:
         """Tell the controller that a log directory is offline."""
-        self._offline_directories[directory_id] = False
+        self._offline_directories[directory_id] = None
         self._wakeup.wake()
-
-    def knows_of(self, directory_id: UUID) -> bool:
-        """Return whether the controller has been told that a log directory is offline."""
-        return self._offline_directories.get(directory_id, False)
 
     def begin_controlled_shutdown(self) -> None:
         """Ask the controller to move the leaderships away, then end ``run``. A broker not running ends at once."""
@@ -247,18 +242,15 @@ class BrokerLifecycle:
 
     async def _send_heartbeat(self) -> float:
         """Send a heartbeat. Return the ms until the next request. Raises _Refused."""
-        offline = list(self._offline_directories)
         request = BrokerHeartbeatRequest(
             broker_id=self._registration.node_id,
             broker_epoch=self.broker_epoch,
             current_metadata_offset=self._metadata_offset(),
             want_fence=not self._is_ready,
             want_shut_down=self.state == BrokerState.PENDING_CONTROLLED_SHUTDOWN,
-            offline_log_dirs=offline,
+            offline_log_dirs=list(self._offline_directories),
         )
-        response = await self._ask(_HEARTBEAT, request)
-        self._offline_directories |= dict.fromkeys(offline, True)
-        return self._answered(response)
+        return self._answered(await self._ask(_HEARTBEAT, request))
 
     def _answered(self, response: BrokerHeartbeatResponse) -> float:
         """Enter the next state if it is time. Return the ms until the next heartbeat."""

@@ -243,17 +243,12 @@ async def test_a_broker_that_does_not_run_yet_shuts_down_without_leave(life):
     assert (life.state, len(life.controller.asked)) == (BrokerState.SHUTTING_DOWN, count)
 
 
-async def test_a_failed_directory_is_told_at_once_and_known_when_the_controller_has_answered(life):
+async def test_a_failed_directory_is_told_at_once(life):
     await life.run()
     directory = UUID(int=200)
-    life.controller.hold = asyncio.get_running_loop().create_future()
     life.lifecycle.directory_failed(directory)
     await settle()
     assert life.controller.asked[-1].offline_log_dirs == [directory]
-    assert not life.lifecycle.knows_of(directory)
-    life.controller.hold.set_result(None)
-    await settle()
-    assert life.lifecycle.knows_of(directory)
 
 
 async def test_news_during_a_request_are_sent_with_the_next_one_at_once(life):
