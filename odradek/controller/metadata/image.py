@@ -45,8 +45,8 @@ class MetadataImage:
         # By resource type and name. Resources without overrides are removed.
         self._configs: dict[int, dict[str, dict[str, str]]] = {}
         self._collisions: dict[str, set[str]] = {}
-        # Created with the first record that odradek itself does not write.
-        self._kept: KeptRecords | None = None
+        # Brokers, controllers, rights, credentials and tokens.
+        self.kept = KeptRecords()
 
     @property
     def overrides(self) -> Iterator[tuple[int, str, str, str]]:
@@ -55,13 +55,6 @@ class MetadataImage:
             for resource_name, configs in resources.items():
                 for name, value in configs.items():
                     yield resource_type, resource_name, name, value
-
-    @property
-    def kept(self) -> "KeptRecords":
-        """Return brokers, controllers, rights, credentials and tokens."""
-        if self._kept is None:
-            self._kept = KeptRecords()
-        return self._kept
 
     def configs(self, resource_type: int, resource_name: str) -> dict[str, str]:
         """Return the overrides of a resource (TOPIC_RESOURCE or BROKER_RESOURCE; broker "" is the cluster-wide default)."""
@@ -125,7 +118,7 @@ class MetadataImage:
         self.quotas.become(other.quotas)
         self._configs = other._configs  # noqa: SLF001  of the same class
         self._collisions = other._collisions  # noqa: SLF001  of the same class
-        self._kept = other._kept  # noqa: SLF001  of the same class
+        self.kept = other.kept
 
     def topic(self, topic_id: UUID) -> Topic:
         """Return the topic of an id. Raises MalformedMessage if there is none, as a record refers to it."""

@@ -64,7 +64,7 @@ CASES = {
         ConfigRecord(resource_type=CLIENT_METRICS_RESOURCE, resource_name="s", name="metrics", value="*"),
     ],
     "_collisions": [TOPIC],
-    "_kept": KEPT,
+    "kept": KEPT,
     "quotas": [
         ClientQuotaRecord(entity=(QuotaEntity(entity_type="user", entity_name=None),), key="k", value=0.5, remove=False),
         ClientQuotaRecord(entity=(QuotaEntity(entity_type="ip", entity_name="::1"),), key=RATE, value=0.5, remove=False),
