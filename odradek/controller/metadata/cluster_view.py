@@ -67,8 +67,13 @@ class ClusterView:
         return broker is not None and broker_id in partition.replicas and has_online(broker, directory_of(partition, broker_id))
 
     def default_directory(self, broker_id: int) -> UUID:
-        """Return the directory of a new replica on a broker."""
-        return default_directory(self.brokers.get(broker_id))
+        """Return the directory of a new replica on a broker: its only one, otherwise the broker chooses."""
+        broker = self.brokers.get(broker_id)
+        if broker is None:
+            return UNASSIGNED
+        if not broker.log_dirs:
+            return MIGRATING
+        return broker.log_dirs[0] if len(broker.log_dirs) == 1 else UNASSIGNED
 
     def partition(self, topic_name: str, index: int) -> tuple[Topic, PartitionRecord]:
         """Return a partition with its topic. KafkaError: UNKNOWN_TOPIC_OR_PARTITION."""
@@ -125,15 +130,6 @@ def has_online(broker: RegisterBrokerRecord, directory: UUID) -> bool:
     if directory in (MIGRATING, UNASSIGNED):
         return True
     return directory != LOST and (not broker.log_dirs or directory in broker.log_dirs)
-
-
-def default_directory(broker: RegisterBrokerRecord | None) -> UUID:
-    """Return the directory of a new replica on ``broker``: its only one, otherwise the broker chooses."""
-    if broker is None:
-        return UNASSIGNED
-    if not broker.log_dirs:
-        return MIGRATING
-    return broker.log_dirs[0] if len(broker.log_dirs) == 1 else UNASSIGNED
 
 
 def ensure_brokers_support(view: ClusterView, updates: Iterable[tuple[str, int, int]]) -> None:
