@@ -75,9 +75,12 @@ class LogTruncation(LogWork):
         try:
             end_offset, position = _end_of(segment, offset)
             self._forget_behind(end_offset)
-            self._remove_last(later)
+            if later:
+                self._set_aside(local.segments.remove_last(later))
             if position < segment.size:
-                self._cut(segment, end_offset, position)
+                segment.cut(end_offset, position, self._settings.index_interval_bytes)
+                # After a power loss, records of another leader must not follow the removed ones.
+                segment.file.sync()
         except OSError as error:
             raise self._failed(error) from error
         self._end_at(end_offset, min(local.log_start_offset, end_offset))
@@ -130,18 +133,9 @@ class LogTruncation(LogWork):
             snapshots.forget(behind)
             local.file_system.sync_dir(local.directory)
 
-    def _remove_last(self, count: int) -> None:
-        if count:
-            self._set_aside(self._local.segments.remove_last(count))
-
     def _set_aside(self, segments: list[Segment]) -> None:
         delay_ms = self._settings.config.file_delete_delay_ms
         self._removal.set_aside(self._local.directory, reversed(segments), delay_ms=delay_ms, one_by_one=True)
-
-    def _cut(self, segment: Segment, end_offset: int, position: int) -> None:
-        segment.cut(end_offset, position, self._settings.index_interval_bytes)
-        # After a power loss, records of another leader must not follow the removed ones.
-        segment.file.sync()
 
     def _end_at(self, end_offset: int, start_offset: int) -> None:
         """Let the log end at ``end_offset``, where its files already end."""
