@@ -16,9 +16,8 @@ from odradek.protocol.errors import KafkaError
 if TYPE_CHECKING:
     from collections.abc import Awaitable, Callable
 
+    from odradek.page.facts.source import Partition
     from odradek.page.views import Call, Query
-
-Partition = tuple[str, int]
 
 
 class Outcome(NamedTuple):

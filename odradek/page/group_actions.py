@@ -30,6 +30,7 @@ from odradek.client.apis import (
     TRANSACTIONAL_ID,
 )
 from odradek.client.cluster_client import check
+from odradek.client.known_cluster import name_of
 from odradek.page.actions import ActionFailed, failing
 from odradek.page.facts.group import find_group
 from odradek.page.facts.groups import CONSUMER, STREAMS, committed_offsets, described_groups
@@ -64,10 +65,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from odradek.page.facts.groups import Described
-    from odradek.page.facts.source import Source
+    from odradek.page.facts.source import Partition, Source
     from odradek.protocol.errors import KafkaError
-
-Partition = tuple[str, int]
 
 _NO_MEMBER: Final = -1
 # The epoch of a heartbeat that leaves the group (KIP-848).
@@ -127,7 +126,7 @@ async def set_offsets(source: Source, group: str, partitions: Iterable[Partition
         after = await _targets(source, before, sorted(set(partitions)), target)
         refused = await source.cluster.patiently(lambda: _commit(source, group, after), patience_ms=_PATIENCE_MS)
         for partition, code in refused.items():
-            check(f"{partition[0]}-{partition[1]}", code)
+            check(name_of(partition), code)
     return tuple(NewOffset(*partition, before.get(partition), offset) for partition, offset in after.items())
 
 
@@ -271,7 +270,7 @@ async def _targets(
     )
     for partition in partitions:
         if partition not in starts or partition not in ends:
-            raise RequestRefused(f"{partition[0]}-{partition[1]}", ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+            raise RequestRefused(name_of(partition), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     return {
         each: min(max(choose(starts[each], ends[each], dated.get(each, -1), before.get(each)), starts[each]), ends[each])
         for each in partitions

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Final, NamedTuple, TypeVar
 from odradek.client.admin_apis import DESCRIBE_CLUSTER
 from odradek.client.api import Api, ClientError, LoginFailed, RequestRefused, RequestT, ResponseT
 from odradek.client.apis import LIST_OFFSETS, METADATA
+from odradek.client.known_cluster import list_offsets_request, listed_offsets, metadata_request
 from odradek.common.acls import AclOperation
 from odradek.protocol.errors import ErrorCode, error_name
 from odradek.protocol.message_types.describe_cluster import DescribeClusterRequest
-from odradek.protocol.message_types.list_offsets import ListOffsetsPartition, ListOffsetsRequest, ListOffsetsTopic
-from odradek.protocol.message_types.metadata import MetadataRequest, MetadataRequestTopic
 from odradek.testing.in_process import NotRunning
 
 if TYPE_CHECKING:
@@ -147,11 +146,10 @@ def told() -> Iterator[None]:
 
 async def metadata(source: Source, topics: Iterable[str] | None) -> MetadataResponse:
     """Return the Metadata response for these topics, or for all that the user may see. Raises Unavailable, Denied."""
-    named = None if topics is None else [MetadataRequestTopic(name=topic) for topic in topics]
     with told():
         # The client learns the brokers' addresses.
         await source.cluster.refresh([])
-        return await source.cluster.ask(METADATA, MetadataRequest(topics=named, allow_auto_topic_creation=False))
+        return await source.cluster.ask(METADATA, metadata_request(topics))
 
 
 async def described_topic(source: Source, name: str) -> MetadataResponseTopic:
@@ -218,29 +216,20 @@ async def list_offsets(
     found: dict[Partition, int] = {}
     for start in range(0, max(map(len, by_leader.values()), default=0), _AT_ONCE):
         requests = {
-            leader: _offsets_request(partitions[start : start + _AT_ONCE], wanted, is_committed=is_committed)
+            leader: list_offsets_request(
+                {each: wanted[each] for each in partitions[start : start + _AT_ONCE]}, is_committed=is_committed
+            )
             for leader, partitions in by_leader.items()
             if len(partitions) > start
         }
         answers, _ = await ask_nodes(source, LIST_OFFSETS, requests)
         found |= {
-            (str(topic.name), int(one.partition_index)): int(one.offset)
+            partition: offset
             for answer in answers.values()
-            for topic in answer.topics
-            for one in topic.partitions
-            if not one.error_code
+            for partition, (offset, code) in listed_offsets(answer).items()
+            if not code
         }
     return found
-
-
-def _offsets_request(
-    partitions: Iterable[Partition], wanted: Mapping[Partition, int], *, is_committed: bool
-) -> ListOffsetsRequest:
-    topics: dict[str, list[ListOffsetsPartition]] = {}
-    for topic, index in partitions:
-        topics.setdefault(topic, []).append(ListOffsetsPartition(partition_index=index, timestamp=wanted[topic, index]))
-    rows = [ListOffsetsTopic(name=topic, partitions=asked) for topic, asked in topics.items()]
-    return ListOffsetsRequest(replica_id=-1, isolation_level=int(is_committed), topics=rows)
 
 
 def leaders_of(topics: Iterable[MetadataResponseTopic]) -> dict[Partition, int]:
