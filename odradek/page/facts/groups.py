@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from odradek.client.admin_apis import (
     CONSUMER_GROUP_DESCRIBE,
@@ -32,8 +33,9 @@ from odradek.protocol.message_types.share_group_describe import ShareGroupDescri
 from odradek.protocol.message_types.streams_group_describe import StreamsGroupDescribeRequest
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Awaitable, Callable, Iterable, Sequence
 
+    from odradek.client.api import Api
     from odradek.page.facts.source import Partition, Source
     from odradek.protocol.message_types.consumer_group_describe import DescribedGroup as NewerGroup
     from odradek.protocol.message_types.consumer_group_describe import Member as NewerMember
@@ -102,39 +104,16 @@ async def listed_groups(source: Source, nodes: Iterable[int]) -> tuple[list[List
 
 async def described_groups(source: Source, groups: Sequence[Listed]) -> dict[str, Described]:
     """Return the groups of known kinds among these, as their coordinators describe them. Refused ones are absent."""
-    found: dict[str, Described] = {}
-    kinds = (CLASSIC, CONSUMER, SHARE, STREAMS)
-    for classic, newer, share, streams in zip(*(_slices(groups, kind) for kind in kinds), strict=True):
-        (of_classic, _), (of_newer, _), (of_share, _), (of_streams, _) = await asyncio.gather(
-            ask_nodes(source, DESCRIBE_GROUPS, {node: DescribeGroupsRequest(groups=names) for node, names in classic.items()}),
-            ask_nodes(
-                source,
-                CONSUMER_GROUP_DESCRIBE,
-                {node: ConsumerGroupDescribeRequest(group_ids=names) for node, names in newer.items()},
-            ),
-            ask_nodes(
-                source,
-                SHARE_GROUP_DESCRIBE,
-                {node: ShareGroupDescribeRequest(group_ids=names) for node, names in share.items()},
-            ),
-            ask_nodes(
-                source,
-                STREAMS_GROUP_DESCRIBE,
-                {node: StreamsGroupDescribeRequest(group_ids=names) for node, names in streams.items()},
-            ),
-        )
-        found |= {
-            each.group_id: await _classic(each) for answer in of_classic.values() for each in answer.groups if not each.error_code
-        }
-        found |= {
-            each.group_id: await _newer(each) for answer in of_newer.values() for each in answer.groups if not each.error_code
-        }
-        found |= {
-            each.group_id: await _share(each) for answer in of_share.values() for each in answer.groups if not each.error_code
-        }
-        found |= {
-            each.group_id: await _streams(each) for answer in of_streams.values() for each in answer.groups if not each.error_code
-        }
+    of_kinds = await asyncio.gather(*(_described(source, groups, kind) for kind in _DESCRIPTIONS))
+    return {each.group: each for described in of_kinds for each in described}
+
+
+async def _described(source: Source, groups: Sequence[Listed], kind: str) -> list[Described]:
+    api, request, read = _DESCRIPTIONS[kind]
+    found = []
+    for by_node in _slices(groups, kind):
+        answers, _ = await ask_nodes(source, api, {node: request(names) for node, names in by_node.items()})
+        found += [await read(each) for answer in answers.values() for each in answer.groups if not each.error_code]
     return found
 
 
@@ -190,7 +169,7 @@ async def start_offsets(source: Source, groups: Sequence[Listed]) -> dict[str, d
 
 
 def _slices(groups: Sequence[Listed], kind: str | None) -> list[dict[int, list[str]]]:
-    """Return the groups of a kind by coordinator, in slices that fit into a request. Each kind has as many slices."""
+    """Return the groups of a kind by coordinator, in slices that fit into a request."""
     slices = []
     for start in range(0, len(groups), _AT_ONCE):
         by_node: dict[int, list[str]] = {}
@@ -225,14 +204,10 @@ def _partitions(data: bytes) -> tuple[Partition, ...] | None:
         return None
 
 
-async def _newer(group: NewerGroup) -> Described:
-    members = await in_turns(_member, group.members)
-    return Described(group.group_id, group.group_state, CONSUMER_PROTOCOL_TYPE, group.assignor_name, group.group_epoch, members)
-
-
-async def _share(group: ShareGroup) -> Described:
-    members = await in_turns(_member, group.members)
-    return Described(group.group_id, group.group_state, SHARE, group.assignor_name, group.group_epoch, members)
+async def _modern(protocol_type: str, group: NewerGroup | ShareGroup) -> Described:
+    listed: Sequence[NewerMember | ShareMember] = group.members
+    members = await in_turns(_member, listed)
+    return Described(group.group_id, group.group_state, protocol_type, group.assignor_name, group.group_epoch, members)
 
 
 async def _streams(group: StreamsGroup) -> Described:
@@ -257,3 +232,19 @@ def _member(member: NewerMember | ShareMember) -> Member:
     instance_id = None if isinstance(member, ShareMember) else member.instance_id
     host = member.client_host.lstrip("/")
     return Member(member.member_id, instance_id, member.client_id, host, tuple(sorted(assigned)), member.member_epoch)
+
+
+class _Description(NamedTuple):
+    """The request that describes groups of a kind, and the function that reads a group of the answer."""
+
+    api: Api[Any, Any]
+    request: Callable[[list[str]], Any]
+    read: Callable[[Any], Awaitable[Described]]
+
+
+_DESCRIPTIONS: Final = {
+    CLASSIC: _Description(DESCRIBE_GROUPS, DescribeGroupsRequest, _classic),
+    CONSUMER: _Description(CONSUMER_GROUP_DESCRIBE, ConsumerGroupDescribeRequest, partial(_modern, CONSUMER_PROTOCOL_TYPE)),
+    SHARE: _Description(SHARE_GROUP_DESCRIBE, ShareGroupDescribeRequest, partial(_modern, SHARE)),
+    STREAMS: _Description(STREAMS_GROUP_DESCRIBE, StreamsGroupDescribeRequest, _streams),
+}
