@@ -6,7 +6,6 @@ Each function returns a plain result, or raises ActionFailed with one line for p
 from __future__ import annotations
 
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from odradek.client.admin_apis import (
@@ -23,7 +22,7 @@ from odradek.common.config.dynamic import ResourceType
 from odradek.page.facts.source import FactError, ask_nodes, described_topic, leaders_of, reason_of
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
-from odradek.protocol.message_types.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
+from odradek.protocol.message_types.create_topics import CreatableTopic, CreateTopicsRequest
 from odradek.protocol.message_types.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from odradek.protocol.message_types.delete_topics import DeleteTopicsRequest, DeleteTopicState
 from odradek.protocol.message_types.incremental_alter_configs import (
@@ -34,7 +33,7 @@ from odradek.protocol.message_types.incremental_alter_configs import (
 from odradek.protocol.records import Record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from odradek.page.facts.source import Source
 
@@ -62,15 +61,6 @@ class ActionFailed(Exception):
         self.reason = reason
 
 
-@dataclass(frozen=True, slots=True)
-class Written:
-    """The place of a record that was written."""
-
-    topic: str
-    partition: int
-    offset: int
-
-
 @contextmanager
 def failing() -> Iterator[None]:
     """Raise ActionFailed in place of a client's or a fact's error."""
@@ -86,19 +76,12 @@ def failing() -> Iterator[None]:
         raise ActionFailed(error.reason) from error
 
 
-async def create_topic(
-    source: Source,
-    name: str,
-    partitions: int | None = None,
-    replication_factor: int | None = None,
-    configs: Mapping[str, str] | None = None,
-) -> None:
+async def create_topic(source: Source, name: str, partitions: int | None = None, replication_factor: int | None = None) -> None:
     """Create a topic, with the broker's defaults for what is None."""
     topic = CreatableTopic(
         name=name,
         num_partitions=_DEFAULT if partitions is None else partitions,
         replication_factor=_DEFAULT if replication_factor is None else replication_factor,
-        configs=[CreatableTopicConfig(name=key, value=value) for key, value in (configs or {}).items()],
     )
     with failing():
         [answer] = (await source.cluster.ask(CREATE_TOPICS, CreateTopicsRequest(topics=[topic], timeout_ms=_TIMEOUT_MS))).topics
@@ -122,13 +105,10 @@ async def add_partitions(source: Source, topic: str, count: int) -> None:
         check(topic, answer.error_code, answer.error_message)
 
 
-async def alter_configs(source: Source, topic: str, configs: Mapping[str, str | None]) -> None:
-    """Set a topic's configs; None returns one to its default."""
-    changes = [
-        AlterableConfig(name=name, config_operation=_DELETE if value is None else _SET, value=value)
-        for name, value in configs.items()
-    ]
-    resource = AlterConfigsResource(resource_type=ResourceType.TOPIC, resource_name=topic, configs=changes)
+async def set_config(source: Source, topic: str, name: str, value: str | None) -> None:
+    """Set a topic's config; None returns it to its default."""
+    change = AlterableConfig(name=name, config_operation=_DELETE if value is None else _SET, value=value)
+    resource = AlterConfigsResource(resource_type=ResourceType.TOPIC, resource_name=topic, configs=[change])
     with failing():
         request = IncrementalAlterConfigsRequest(resources=[resource])
         [answer] = (await source.cluster.ask(INCREMENTAL_ALTER_CONFIGS, request)).responses
@@ -142,8 +122,8 @@ async def produce(
     value: bytes | None,
     headers: Sequence[tuple[str, bytes | None]] = (),
     partition: int | None = None,
-) -> Written:
-    """Write a record. Without a partition, the key decides, as in Kafka's clients."""
+) -> tuple[int, int]:
+    """Write a record. Without a partition, the key decides, as in Kafka's clients. Return its partition and its offset."""
     record = Record(timestamp=source.broker.clock.now_ms(), key=key, value=value, headers=tuple(headers))
     with failing():
         await source.cluster.refresh([topic])
@@ -152,28 +132,23 @@ async def produce(
         await producer.send([(partition, record)])
         await producer.flush()
     [(index, written)] = producer.written.items()
-    return Written(topic, index, written.first_offset)
+    return index, written.first_offset
 
 
-async def delete_records(source: Source, topic: str, before: Mapping[int, int]) -> dict[int, int]:
-    """Delete the records before an offset of each partition; -1 is the end. Return the new first offsets."""
+async def delete_records(source: Source, topic: str, partition: int, before: int) -> int:
+    """Delete the records of a partition before an offset; -1 is the end. Return the new first offset."""
+    place = f"{topic}-{partition}"
     with failing():
-        leaders = leaders_of([await described_topic(source, topic)])
-        by_leader: dict[int, list[DeleteRecordsPartition]] = {}
-        for index, offset in before.items():
-            leader = leaders.get((topic, index))
-            if leader is None or leader < 0:
-                code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if leader is None else ErrorCode.LEADER_NOT_AVAILABLE
-                raise RequestRefused(f"{topic}-{index}", code)
-            by_leader.setdefault(leader, []).append(DeleteRecordsPartition(partition_index=index, offset=offset))
-        requests = {
-            leader: DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=topic, partitions=rows)], timeout_ms=_TIMEOUT_MS)
-            for leader, rows in by_leader.items()
-        }
-        answers, silent = await ask_nodes(source, DELETE_RECORDS, requests)
-        found = [one for answer in answers.values() for each in answer.topics for one in each.partitions]
-        for one in found:
-            check(f"{topic}-{one.partition_index}", one.error_code)
-    if silent:
-        raise ActionFailed("; ".join(silent.values()))
-    return {int(one.partition_index): int(one.low_watermark) for one in found}
+        leader = leaders_of([await described_topic(source, topic)]).get((topic, partition))
+        if leader is None or leader < 0:
+            raise RequestRefused(
+                place, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if leader is None else ErrorCode.LEADER_NOT_AVAILABLE
+            )
+        asked = DeleteRecordsTopic(name=topic, partitions=[DeleteRecordsPartition(partition_index=partition, offset=before)])
+        request = DeleteRecordsRequest(topics=[asked], timeout_ms=_TIMEOUT_MS)
+        answers, silent = await ask_nodes(source, DELETE_RECORDS, {leader: request})
+        if silent:
+            raise ActionFailed(silent[leader])
+        [found] = answers[leader].topics[0].partitions
+        check(place, found.error_code)
+    return int(found.low_watermark)

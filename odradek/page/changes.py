@@ -78,15 +78,15 @@ async def _set_config(call: Call) -> Outcome:
     form = call.query
     name, config = form.text("name"), form.text("config").strip()
     value = None if form.text("to_default") else form.text("value")
-    await actions.alter_configs(call.source, name, {config: value})
+    await actions.set_config(call.source, name, config, value)
     return Outcome(f"{config} is back to its default." if value is None else f"{config} is {value} now.")
 
 
 async def _delete_records(call: Call) -> Outcome:
     form = call.query
     name, partition = form.text("name"), _whole(form, "partition", least=0)
-    starts = await actions.delete_records(call.source, name, {partition: _whole(form, "before", least=-1)})
-    return Outcome(f"{name}-{partition} begins at offset {starts[partition]:,} now.")
+    start = await actions.delete_records(call.source, name, partition, _whole(form, "before", least=-1))
+    return Outcome(f"{name}-{partition} begins at offset {start:,} now.")
 
 
 def _bytes(text: str, *, is_hex: bool) -> bytes:
@@ -111,43 +111,41 @@ async def _produce(call: Call) -> Outcome:
         if line.strip():
             headers.append((header.strip(), _bytes(text, is_hex=is_hex) if equals else None))
     partition = _whole(form, "partition", least=0) if form.text("partition").strip() else None
-    written = await actions.produce(call.source, name, key, value, headers, partition)
-    return Outcome(f"Wrote offset {written.offset:,} of partition {written.partition}.")
+    partition, offset = await actions.produce(call.source, name, key, value, headers, partition)
+    return Outcome(f"Wrote offset {offset:,} of partition {partition}.")
 
 
 def _partitions(form: Query) -> list[Partition]:
     """Return the partitions that were chosen. Raises ActionFailed."""
-    found = []
+    found = set()
     for text in form.texts("p"):
         topic, _, index = text.rpartition("-")
         number = whole(index)
         if not topic or number is None:
             raise ActionFailed(f"{text[:100]!r} is not a partition")
-        found.append((topic, number))
+        found.add((topic, number))
     if not found:
         raise ActionFailed("no partition is chosen: check some in the table")
-    return found
+    return sorted(found)
 
 
 def _target(form: Query) -> Target:
     """Return where offsets go. Raises ActionFailed."""
     to = form.text("to")
     if to in ("start", "end"):
-        return Target(place=to)
-    if to == "offset":
-        return Target(offset=_whole(form, "number", least=0))
-    if to == "shift":
-        return Target(shift=_whole(form, "number"))
+        return Target(to)
+    if to in ("offset", "shift"):
+        return Target(to, _whole(form, "number", least=0 if to == "offset" else None))
     time_ms = moment_ms(form.text("time"))
     if time_ms is None:
         raise ActionFailed(f"{form.text('time')[:100]!r} is not a time: give 2026-01-31T12:00:00, or ms since 1970")
-    return Target(timestamp_ms=time_ms)
+    return Target("time", time_ms)
 
 
 async def _set_offsets(call: Call) -> Outcome:
     form = call.query
     changed = await group_actions.set_offsets(call.source, form.text("id"), _partitions(form), _target(form))
-    told = ", ".join(f"{each.topic}-{each.partition}: {_shown(each.before)} → {_shown(each.after)}" for each in changed[:4])
+    told = ", ".join(f"{each.topic}-{each.partition}: {_shown(each.before)} → {each.after:,}" for each in changed[:4])
     return Outcome(f"Set {count(len(changed), 'offset')}. {told}{' …' if len(changed) > 4 else ''}")
 
 
@@ -156,8 +154,9 @@ def _shown(offset: int | None) -> str:
 
 
 async def _delete_offsets(call: Call) -> Outcome:
-    changed = await group_actions.delete_offsets(call.source, call.query.text("id"), _partitions(call.query))
-    return Outcome(f"Deleted {count(len(changed), 'offset')}.")
+    partitions = _partitions(call.query)
+    await group_actions.delete_offsets(call.source, call.query.text("id"), partitions)
+    return Outcome(f"Deleted {count(len(partitions), 'offset')}.")
 
 
 async def _delete_group(call: Call) -> Outcome:

@@ -62,7 +62,7 @@ from odradek.protocol.message_types.write_txn_markers import (
 from odradek.testing.asking import Answer
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
     from odradek.page.facts.groups import Described
     from odradek.page.facts.source import Partition, Source
@@ -74,7 +74,6 @@ _LEAVE_EPOCH: Final = -1
 _PATIENCE_MS: Final = 10_000
 # This producer never writes, and the next one sets its own timeout.
 _TERMINATION_TIMEOUT_MS: Final = 60_000
-_PLACES: Final = {"start": EARLIEST_TIMESTAMP, "end": LATEST_TIMESTAMP}
 # Kafka's acknowledge types.
 _RELEASE: Final = 2
 _REJECT: Final = 3
@@ -83,26 +82,24 @@ _REASON: Final = "removed on odradek's page"
 
 @dataclass(frozen=True, slots=True)
 class NewOffset:
-    """A committed offset that was changed. ``before`` is None if nothing was committed, ``after`` if it was deleted."""
+    """A committed offset that was changed. ``before`` is None if nothing was committed."""
 
     topic: str
     partition: int
     before: int | None
-    after: int | None
+    after: int
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """The place where offsets go: exactly one field is set.
+    """The place where offsets go: "start" or "end" of the log, or with a ``number`` "offset", "shift" or "time".
 
-    ``offset``: to this one. ``shift``: by so many. ``timestamp_ms``: to the first record at or after it. ``place``: "start"
-    or "end". An offset outside of the log becomes the nearer end of the log.
+    ``number`` is the offset, or the number of offsets to shift by, or the time of the record to go to, in ms. An offset outside
+    of the log becomes the nearer end of the log.
     """
 
-    offset: int | None = None
-    shift: int | None = None
-    timestamp_ms: int | None = None
-    place: str | None = None
+    place: str
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,35 +114,32 @@ class Holding:
     last_offset: int
 
 
-async def set_offsets(source: Source, group: str, partitions: Iterable[Partition], target: Target) -> tuple[NewOffset, ...]:
+async def set_offsets(source: Source, group: str, partitions: Sequence[Partition], target: Target) -> tuple[NewOffset, ...]:
     """Set committed offsets of a group that has no members. A group that does not exist is made by it."""
     with failing():
         before, described = await _group(source, group)
         if described is not None and described.members:
             raise RequestRefused(group, ErrorCode.NON_EMPTY_GROUP)
-        after = await _targets(source, before, sorted(set(partitions)), target)
+        after = await _targets(source, before, partitions, target)
         refused = await source.cluster.patiently(lambda: _commit(source, group, after), patience_ms=_PATIENCE_MS)
         for partition, code in refused.items():
             check(name_of(partition), code)
     return tuple(NewOffset(*partition, before.get(partition), offset) for partition, offset in after.items())
 
 
-async def delete_offsets(source: Source, group: str, partitions: Iterable[Partition]) -> tuple[NewOffset, ...]:
+async def delete_offsets(source: Source, group: str, partitions: Iterable[Partition]) -> None:
     """Delete committed offsets. The group must not be subscribed to their topics."""
     topics: dict[str, list[OffsetDeleteRequestPartition]] = {}
-    wanted = sorted(set(partitions))
-    for topic, index in wanted:
+    for topic, index in partitions:
         topics.setdefault(topic, []).append(OffsetDeleteRequestPartition(partition_index=index))
     rows = [OffsetDeleteRequestTopic(name=name, partitions=asked) for name, asked in topics.items()]
     with failing():
-        before, _ = await _group(source, group)
         coordinator = await source.cluster.coordinator(group, GROUP)
         answer = await coordinator.request(OFFSET_DELETE, OffsetDeleteRequest(group_id=group, topics=rows))
         check(group, answer.error_code)
         for found in answer.topics:
             for one in found.partitions:
                 check(f"{found.name}-{one.partition_index}", one.error_code)
-    return tuple(NewOffset(*partition, before.get(partition), None) for partition in wanted)
 
 
 async def delete_group(source: Source, group: str) -> None:
@@ -258,40 +252,38 @@ async def _group(source: Source, group: str) -> tuple[dict[Partition, int], Desc
 
 
 async def _targets(
-    source: Source, before: Mapping[Partition, int], partitions: list[Partition], target: Target
+    source: Source, before: Mapping[Partition, int], partitions: Sequence[Partition], target: Target
 ) -> dict[Partition, int]:
     """Return the new offset of each partition, within its log. Raises ClientError, FactError."""
-    choose = _chooser(target)
+    dated_ones = partitions if target.place == "time" else ()
     leaders = leaders_of((await metadata(source, sorted({topic for topic, _ in partitions}))).topics)
     starts, ends, dated = await asyncio.gather(
         list_offsets(source, dict.fromkeys(partitions, EARLIEST_TIMESTAMP), leaders),
         list_offsets(source, dict.fromkeys(partitions, LATEST_TIMESTAMP), leaders),
-        list_offsets(source, dict.fromkeys(partitions, max(target.timestamp_ms or 0, 0)), leaders),
+        list_offsets(source, dict.fromkeys(dated_ones, max(target.number, 0)), leaders),
     )
     for partition in partitions:
         if partition not in starts or partition not in ends:
             raise RequestRefused(name_of(partition), ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     return {
-        each: min(max(choose(starts[each], ends[each], dated.get(each, -1), before.get(each)), starts[each]), ends[each])
+        each: min(max(_chosen(target, starts[each], ends[each], dated.get(each, -1), before.get(each)), starts[each]), ends[each])
         for each in partitions
     }
 
 
-def _chooser(target: Target) -> Callable[[int, int, int, int | None], int]:
-    """Return a function: (log start, log end, offset for the time, committed offset) -> new offset, not limited to the log.
-
-    Without a committed offset a shift counts from the log end, where a consumer begins by default. Raises ActionFailed.
-    """
-    offset, shift = target.offset, target.shift
-    if [offset, shift, target.timestamp_ms, target.place].count(None) != 3 or target.place not in (None, *_PLACES):
-        raise ActionFailed("give one of an offset, a number to shift by, a time, or the place start or end")
-    if offset is not None:
-        return lambda _start, _end, _dated, _current: offset
-    if shift is not None:
-        return lambda _start, end, _dated, current: (end if current is None else current) + shift
-    if target.place is not None:
-        return lambda start, end, _dated, _current: start if target.place == "start" else end
-    return lambda _start, end, dated, _current: end if dated < 0 else dated
+def _chosen(target: Target, start: int, end: int, dated: int, current: int | None) -> int:
+    """Return the new offset of a partition, not limited to its log. ``dated`` is the offset for the time, -1 for none."""
+    match target.place:
+        case "start":
+            return start
+        case "offset":
+            return target.number
+        case "shift":
+            # Without a committed offset it counts from the log end, where a consumer begins by default.
+            return (end if current is None else current) + target.number
+        case "time" if dated >= 0:
+            return dated
+    return end
 
 
 async def _commit(source: Source, group: str, offsets: Mapping[Partition, int]) -> dict[Partition, int]:
