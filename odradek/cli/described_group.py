@@ -17,6 +17,7 @@ from odradek.client.admin_apis import (
     STREAMS_GROUP_DESCRIBE,
 )
 from odradek.client.apis import LATEST_TIMESTAMP, OFFSET_FETCH
+from odradek.client.group_offsets import committed_offsets
 from odradek.client.known_cluster import Node, Partition
 from odradek.client.streams_groups import input_partitions, input_topics
 from odradek.protocol.coordinator_records.consumer_protocol import assigned_partitions, subscribed_topics
@@ -198,12 +199,7 @@ def fetch_offsets(connection: Connection, group: str) -> dict[Partition, int]:
     asked = OffsetFetchRequestGroup(group_id=group, topics=None)
     answer = connection.call(OFFSET_FETCH, OffsetFetchRequest(groups=[asked])).groups[0]
     check(group, answer.error_code)
-    return {
-        (str(topic.name), int(partition.partition_index)): int(partition.committed_offset)
-        for topic in answer.topics
-        for partition in topic.partitions
-        if not partition.error_code and partition.committed_offset >= 0
-    }
+    return committed_offsets(answer)
 
 
 def end_offsets(cluster: Cluster, partitions: set[Partition]) -> dict[Partition, int | None]:

@@ -9,6 +9,8 @@ from odradek.cli.cluster import Cluster, Refused, check
 from odradek.cli.described_group import SHARE, DescribedGroup
 from odradek.client.admin_apis import ALTER_SHARE_GROUP_OFFSETS, DELETE_SHARE_GROUP_OFFSETS, OFFSET_DELETE
 from odradek.client.apis import OFFSET_COMMIT
+from odradek.client.group_offsets import commit_request, refused_commits
+from odradek.client.known_cluster import name_of
 from odradek.protocol.message_types.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestPartition,
@@ -17,11 +19,6 @@ from odradek.protocol.message_types.alter_share_group_offsets import (
 from odradek.protocol.message_types.delete_share_group_offsets import (
     DeleteShareGroupOffsetsRequest,
     DeleteShareGroupOffsetsRequestTopic,
-)
-from odradek.protocol.message_types.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
 )
 from odradek.protocol.message_types.offset_delete import (
     OffsetDeleteRequest,
@@ -32,29 +29,12 @@ from odradek.protocol.message_types.offset_delete import (
 if TYPE_CHECKING:
     from odradek.client.known_cluster import Partition
 
-_NO_MEMBER = -1
-
 
 def commit_offsets(cluster: Cluster, group: str, offsets: "dict[Partition, int]") -> list[Refused]:
     """Commit like a consumer outside the group."""
-    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
-    for (topic, index), offset in offsets.items():
-        committed = OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata="")
-        topics.setdefault(topic, []).append(committed)
     connection, _ = cluster.coordinator(group)
-    request = OffsetCommitRequest(
-        group_id=group,
-        generation_id_or_member_epoch=_NO_MEMBER,
-        member_id="",
-        topics=[OffsetCommitRequestTopic(name=topic, partitions=rows) for topic, rows in topics.items()],
-    )
-    answer = connection.call(OFFSET_COMMIT, request)
-    return [
-        Refused(f"{topic.name}-{partition.partition_index}", partition.error_code)
-        for topic in answer.topics
-        for partition in topic.partitions
-        if partition.error_code
-    ]
+    answer = connection.call(OFFSET_COMMIT, commit_request(group, offsets))
+    return [Refused(name_of(partition), code) for partition, code in refused_commits(answer).items()]
 
 
 def alter_start_offsets(cluster: Cluster, group: str, offsets: "dict[Partition, int]") -> list[Refused]:

@@ -14,7 +14,8 @@ from typing import Final
 from odradek.client.api import ClientError, RequestRefused
 from odradek.client.apis import GROUP, HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, OFFSET_COMMIT, OFFSET_FETCH, SYNC_GROUP
 from odradek.client.cluster_client import ClusterClient, check, is_transient
-from odradek.client.known_cluster import Partition
+from odradek.client.group_offsets import commit_request, refused_commits
+from odradek.client.known_cluster import Partition, name_of
 from odradek.client.node_client import NodeClient
 from odradek.protocol.coordinator_records.consumer_protocol import (
     CONSUMER_PROTOCOL_TYPE,
@@ -27,11 +28,6 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.heartbeat import HeartbeatRequest
 from odradek.protocol.message_types.join_group import JoinGroupRequest, JoinGroupRequestProtocol, JoinGroupResponse
 from odradek.protocol.message_types.leave_group import LeaveGroupRequest, MemberIdentity
-from odradek.protocol.message_types.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
 from odradek.protocol.message_types.offset_fetch import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -161,20 +157,10 @@ class GroupMember:
         return [SyncGroupRequestAssignment(member, encode_assignment(0, those.items())) for member, those in assigned.items()]
 
     async def _commit(self, offsets: Mapping[Partition, int]) -> None:
-        topics: dict[str, list[OffsetCommitRequestPartition]] = {}
-        for (topic, index), offset in offsets.items():
-            row = OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata="")
-            topics.setdefault(topic, []).append(row)
-        request = OffsetCommitRequest(
-            group_id=self._group_id,
-            generation_id_or_member_epoch=self._generation_id,
-            member_id=self._member_id,
-            topics=[OffsetCommitRequestTopic(name=topic, partitions=rows) for topic, rows in topics.items()],
-        )
+        request = commit_request(self._group_id, offsets, generation_id=self._generation_id, member_id=self._member_id)
         answer = await (await self._coordinator()).request(OFFSET_COMMIT, request)
-        for committed in answer.topics:
-            for partition in committed.partitions:
-                check(f"{committed.name}-{partition.partition_index}", partition.error_code)
+        for partition, code in refused_commits(answer).items():
+            check(name_of(partition), code)
 
     async def _committed(self, partitions: list[Partition]) -> dict[Partition, int]:
         topics: dict[str, list[int]] = {}

@@ -30,6 +30,7 @@ from odradek.client.apis import (
     TRANSACTIONAL_ID,
 )
 from odradek.client.cluster_client import check
+from odradek.client.group_offsets import commit_request, refused_commits
 from odradek.client.known_cluster import name_of
 from odradek.page.actions import ActionFailed, failing
 from odradek.page.facts.group import find_group
@@ -42,11 +43,6 @@ from odradek.protocol.message_types.describe_producers import DescribeProducersR
 from odradek.protocol.message_types.describe_transactions import DescribeTransactionsRequest
 from odradek.protocol.message_types.init_producer_id import InitProducerIdRequest
 from odradek.protocol.message_types.leave_group import LeaveGroupRequest, MemberIdentity
-from odradek.protocol.message_types.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
 from odradek.protocol.message_types.offset_delete import (
     OffsetDeleteRequest,
     OffsetDeleteRequestPartition,
@@ -68,7 +64,6 @@ if TYPE_CHECKING:
     from odradek.page.facts.source import Partition, Source
     from odradek.protocol.errors import KafkaError
 
-_NO_MEMBER: Final = -1
 # The epoch of a heartbeat that leaves the group (KIP-848).
 _LEAVE_EPOCH: Final = -1
 _PATIENCE_MS: Final = 10_000
@@ -288,20 +283,5 @@ def _chosen(target: Target, start: int, end: int, dated: int, current: int | Non
 
 async def _commit(source: Source, group: str, offsets: Mapping[Partition, int]) -> dict[Partition, int]:
     """Commit like a consumer outside the group. Return the error codes of the refused partitions. Raises ClientError."""
-    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
-    for (topic, index), offset in offsets.items():
-        committed = OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata="")
-        topics.setdefault(topic, []).append(committed)
-    request = OffsetCommitRequest(
-        group_id=group,
-        generation_id_or_member_epoch=_NO_MEMBER,
-        member_id="",
-        topics=[OffsetCommitRequestTopic(name=topic, partitions=rows) for topic, rows in topics.items()],
-    )
-    answer = await (await source.cluster.coordinator(group, GROUP)).request(OFFSET_COMMIT, request)
-    return {
-        (str(topic.name), int(one.partition_index)): one.error_code
-        for topic in answer.topics
-        for one in topic.partitions
-        if one.error_code
-    }
+    coordinator = await source.cluster.coordinator(group, GROUP)
+    return refused_commits(await coordinator.request(OFFSET_COMMIT, commit_request(group, offsets)))

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from odradek.client import group_offsets
 from odradek.client.admin_apis import (
     CONSUMER_GROUP_DESCRIBE,
     DESCRIBE_GROUPS,
@@ -127,15 +128,10 @@ async def committed_offsets(source: Source, groups: Sequence[Listed]) -> dict[st
         }
         answers, _ = await ask_nodes(source, OFFSET_FETCH, requests)
         found |= {
-            group.group_id: {
-                (topic.name, each.partition_index): each.committed_offset
-                for topic in group.topics
-                for each in topic.partitions
-                if not each.error_code and each.committed_offset >= 0
-            }
+            each.group_id: group_offsets.committed_offsets(each)
             for answer in answers.values()
-            for group in answer.groups
-            if not group.error_code
+            for each in answer.groups
+            if not each.error_code
         }
     return found
 
