@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     )
     from odradek.protocol.message_types.describe_transactions import TransactionState
     from odradek.protocol.message_types.share_group_describe import DescribedGroup as DescribedShareGroup
+    from odradek.protocol.message_types.share_group_describe import Member as ShareMember
     from odradek.protocol.message_types.streams_group_describe import DescribedGroup as DescribedStreamsGroup
     from odradek.testing.in_flight import InFlightRecords
     from odradek.testing.in_process import InProcessBroker
@@ -247,7 +248,7 @@ async def _described(broker: InProcessBroker, classic: list[str], newer: list[st
         asked_newer = ConsumerGroupDescribeRequest(group_ids=newer)
         for each in (await broker.ask(ApiKey.CONSUMER_GROUP_DESCRIBE, asked_newer, _CONSUMER_GROUP_DESCRIBE_VERSION)).groups:
             if not each.error_code:
-                members = tuple(map(_newer_member, each.members))
+                members = tuple(_newer_member(member, member.instance_id) for member in each.members)
                 topics = _subscribed_newer(broker, each.group_id)
                 found.append(_Described(each.group_id, each.group_state, each.assignor_name, members, topics, _CONSUMER))
     return {each.group_id: each for each in found}
@@ -323,18 +324,7 @@ def _share_group(broker: InProcessBroker, group: DescribedShareGroup, read: dict
     # Imported late: few brokers have share groups.
     from odradek.testing.in_flight import acknowledged_records, records_in_flight
 
-    members = tuple(
-        Member(
-            member.member_id,
-            None,
-            member.client_id,
-            member.client_host,
-            tuple(
-                sorted((topic.topic_name, index) for topic in member.assignment.topic_partitions for index in topic.partitions)
-            ),
-        )
-        for member in group.members
-    )
+    members = tuple(_newer_member(member, None) for member in group.members)
     return Group(
         group_id=group.group_id,
         state=group.group_state,
@@ -389,10 +379,10 @@ def _member(member: DescribedGroupMember, protocol_type: str) -> Member:
     return Member(member.member_id, member.group_instance_id, member.client_id, member.client_host, tuple(partitions))
 
 
-def _newer_member(member: NewerMember) -> Member:
+def _newer_member(member: NewerMember | ShareMember, instance_id: str | None) -> Member:
     assigned = member.assignment.topic_partitions
     partitions = sorted((topic.topic_name, index) for topic in assigned for index in topic.partitions)
-    return Member(member.member_id, member.instance_id, member.client_id, member.client_host, tuple(partitions))
+    return Member(member.member_id, instance_id, member.client_id, member.client_host, tuple(partitions))
 
 
 def _transaction(described: TransactionState) -> Transaction:
