@@ -102,6 +102,18 @@ class BrokerThread:
             future.cancel()
             raise at_the_caller(error)  # noqa: B904  it is the same error
 
+    def call(self, function: Callable[[], T], within_s: float = inf) -> T:
+        """Call ``function`` on the loop. See ``run``."""
+
+        async def on_loop() -> T:
+            return function()
+
+        return self.run(on_loop, within_s)
+
+    def call_anyway(self, function: Callable[[], T], within_s: float = inf) -> T:
+        """Call ``function`` on the loop; here if the broker does not run: then no other thread uses it."""
+        return self.call(function, within_s) if self.is_running else function()
+
     def _end(self, first: Callable[[], object] | None) -> None:
         thread, loop = self._thread, self._loop
         if thread is None or loop is None:
@@ -186,25 +198,19 @@ class ThreadedClock:
         def steer() -> None:
             self._clock.speed = speed
 
-        self._run(steer)
+        self._thread.call(steer)
 
     def freeze(self) -> None:
         """Stop the clock. ``advance`` still moves it."""
-        self._run(self._clock.freeze)
+        self._thread.call(self._clock.freeze)
 
     def resume(self) -> None:
         """Let the clock run on with ``speed``."""
-        self._run(self._clock.resume)
+        self._thread.call(self._clock.resume)
 
     def advance(self, *wrong: Never, **duration: Unpack[Duration]) -> None:
         """Let so much time pass: see ``SteeredClock.advance``."""
         self._thread.run(lambda: self._clock.advance(*wrong, **duration))
-
-    def _run(self, steer: Callable[[], T]) -> T:
-        async def on_loop() -> T:
-            return steer()
-
-        return self._thread.run(on_loop)
 
 
 # A hanging broker can still be looked at after this time.
@@ -230,7 +236,7 @@ class ThreadedTimeline(Timeline):
         """Return the events so far."""
         if self._live.is_recording:
             with suppress(TimeoutError):
-                self._run(self._live.look, _LOOK_S)
+                self._thread.call_anyway(self._live.look, _LOOK_S)
         return tuple(event for event in self._live.events if event.begun >= self._since)
 
     def start(self, *, limit: int | None = None, records: bool = True) -> None:
@@ -238,23 +244,12 @@ class ThreadedTimeline(Timeline):
 
         Earlier events stay, up to the limit.
         """
-        self._run(lambda: self._live.start(limit=limit, records=records))
+        self._thread.call_anyway(lambda: self._live.start(limit=limit, records=records))
 
     def stop(self) -> None:
         """Stop recording. Recorded events stay."""
-        self._run(self._live.stop)
+        self._thread.call_anyway(self._live.stop)
 
     def clear(self) -> None:
         """Drop the recorded events."""
-        self._run(self._live.clear)
-
-    def _run(self, act: Callable[[], object], within_s: float = inf) -> None:
-        if not self._thread.is_running:
-            # No other thread uses the timeline.
-            act()
-            return
-
-        async def on_loop() -> None:
-            act()
-
-        self._thread.run(on_loop, within_s)
+        self._thread.call_anyway(self._live.clear)

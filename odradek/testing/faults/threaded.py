@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Never, Self, TypeVar, Unpack
+from typing import TYPE_CHECKING, Any, Never, Self, Unpack
 
 from odradek.testing.faults.fault import DEFAULT_WITHIN_S
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
     from types import TracebackType
 
     from odradek.testing.broker_thread import BrokerThread
@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from odradek.testing.faults.vocabulary import FaultKeywords
 
 __tracebackhide__ = True
-
-T = TypeVar("T")
 
 
 class ThreadedFault:
@@ -48,7 +46,7 @@ class ThreadedFault:
 
     def remove(self) -> None:
         """Remove the rule. Requests that it holds go on."""
-        _run(self._thread, self._fault.remove)
+        self._thread.call_anyway(self._fault.remove)
 
     def __enter__(self) -> Self:
         return self
@@ -72,27 +70,16 @@ class ThreadedFaults:
 
     def add(self, /, *wrong: Never, **words: Unpack[FaultKeywords]) -> ThreadedFault:
         """Add a rule: see ``vocabulary``. Raises BadRule."""
-        return ThreadedFault(self._thread, _run(self._thread, lambda: self._faults.add(*wrong, **words)))
+        return ThreadedFault(self._thread, self._thread.call_anyway(lambda: self._faults.add(*wrong, **words)))
 
     def load(self, rules: Iterable[Mapping[str, Any]]) -> list[ThreadedFault]:
         """Add rules in their declarative form. If it raises BadRule, none was added."""
-        return [ThreadedFault(self._thread, each) for each in _run(self._thread, lambda: self._faults.load(rules))]
+        return [ThreadedFault(self._thread, each) for each in self._thread.call_anyway(lambda: self._faults.load(rules))]
 
     def clear(self) -> None:
         """Remove all rules. Requests that they hold go on; ``fired`` is kept."""
-        _run(self._thread, self._faults.clear)
+        self._thread.call_anyway(self._faults.clear)
 
     @property
     def _faults(self) -> Faults:
         return self._thread.broker.faults
-
-
-def _run(thread: BrokerThread, function: Callable[[], T]) -> T:
-    """Call ``function`` on the broker's loop, if it runs."""
-    if not thread.is_running:
-        return function()
-
-    async def on_loop() -> T:
-        return function()
-
-    return thread.run(on_loop)
