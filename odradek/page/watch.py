@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from odradek.common.context import CLOSE_CONNECTION
 from odradek.page.counting import RecordCounts
-from odradek.page.meter import Meter
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.error_codes_in import compile_error_scan
 from odradek.protocol.errors import error_name
@@ -17,7 +17,7 @@ from odradek.testing.timeline.events import Decision
 from odradek.testing.timeline.live import LiveTimeline
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Hashable, Mapping, Sequence
 
     from odradek.broker.start.server import Broker as BrokerCore
     from odradek.common.context import RequestContext
@@ -34,6 +34,10 @@ CLOSED: Final = "connection closed"
 _DECODED_AT_ONCE: Final = 10
 _MOST_CLIENTS: Final = 2_000
 _MOST_ERRORS: Final = 1_000
+# A rate is the mean over so long, and needs two readings.
+_WINDOW_MS: Final = 10_000.0
+_LEAST_MS: Final = 100.0
+_FORGOTTEN_MS: Final = 60_000.0
 # Requests that change nothing that a page shows.
 _LOOKS: Final = frozenset(
     {
@@ -128,6 +132,37 @@ class PageTimeline(LiveTimeline):
             if each.begun == begun:
                 return each if isinstance(each, Decision) else each.as_exchange()
         return None
+
+
+class Meter:
+    """The readings of counters in the last seconds."""
+
+    def __init__(self) -> None:
+        self._readings: dict[Hashable, deque[tuple[float, float]]] = {}
+        self._swept_ms = 0.0
+
+    def rate(self, counter: Hashable, value: float, now_ms: float) -> float | None:
+        """Note a reading, and return the counter's rate per second; None at the first reading. ``now_ms`` is monotonic."""
+        self._sweep(now_ms)
+        readings = self._readings.setdefault(counter, deque())
+        if readings and value < readings[-1][1]:
+            # The counter began anew, with its process or its topic.
+            readings.clear()
+        if not readings or now_ms - readings[-1][0] >= _LEAST_MS:
+            readings.append((now_ms, value))
+        while len(readings) > 2 and now_ms - readings[1][0] >= _WINDOW_MS:
+            readings.popleft()
+        since_ms, before = readings[0]
+        passed_ms = now_ms - since_ms
+        return (value - before) * 1_000 / passed_ms if passed_ms >= _LEAST_MS else None
+
+    def _sweep(self, now_ms: float) -> None:
+        if now_ms - self._swept_ms < _WINDOW_MS:
+            return
+        self._swept_ms = now_ms
+        self._readings = {
+            counter: readings for counter, readings in self._readings.items() if now_ms - readings[-1][0] < _FORGOTTEN_MS
+        }
 
 
 class Watch:
