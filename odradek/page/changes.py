@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from odradek.page.facts.source import Partition
     from odradek.page.views import Call, Query
+    from odradek.testing.threaded import Broker
 
 
 class Outcome(NamedTuple):
@@ -193,16 +194,6 @@ async def _advance(call: Call) -> Outcome:
     return Outcome(f"The clock is {amount:g} {unit} further.")
 
 
-async def _freeze(call: Call) -> Outcome:
-    call.broker.clock.freeze()
-    return Outcome("The clock stands still.")
-
-
-async def _resume(call: Call) -> Outcome:
-    call.broker.clock.resume()
-    return Outcome("The clock runs.")
-
-
 async def _set_speed(call: Call) -> Outcome:
     speed = _decimal(call.query, "speed")
     call.broker.clock.speed = speed
@@ -252,21 +243,6 @@ async def _restore(call: Call) -> Outcome:
     return Outcome(f"Restored snapshot {number}.")
 
 
-async def _stop(call: Call) -> Outcome:
-    await call.broker.stop()
-    return Outcome("The broker has stopped. This page goes on.")
-
-
-async def _kill(call: Call) -> Outcome:
-    call.broker.kill()
-    return Outcome("The broker is dead. This page goes on.")
-
-
-async def _start(call: Call) -> Outcome:
-    await call.broker.start()
-    return Outcome("The broker runs.")
-
-
 async def _end_delivery(call: Call, *, is_rejected: bool) -> Outcome:
     form = call.query
     topic, partition = form.text("topic"), _whole(form, "partition", least=0)
@@ -290,6 +266,16 @@ def _lever(title: str, make: Callable[[Call], Awaitable[Outcome]]) -> Change:
     return Change(title, guarded, needs_token=True)
 
 
+def _plain_lever(title: str, act: Callable[[Broker], Awaitable[object]], told: str) -> Change:
+    """Return a lever that needs nothing but the broker."""
+
+    async def make(call: Call) -> Outcome:
+        await act(call.broker)
+        return Outcome(told)
+
+    return _lever(title, make)
+
+
 CHANGES: Final[dict[str, Change]] = {
     "create-topic": Change("Create the topic", _create_topic),
     "delete-topic": Change("Delete the topic", _delete_topic),
@@ -306,14 +292,14 @@ CHANGES: Final[dict[str, Change]] = {
     "release-records": _lever("Release the records", partial(_end_delivery, is_rejected=False)),
     "reject-records": _lever("Reject the records", partial(_end_delivery, is_rejected=True)),
     "advance": _lever("Move the clock", _advance),
-    "freeze": _lever("Freeze the clock", _freeze),
-    "resume": _lever("Resume the clock", _resume),
+    "freeze": _plain_lever("Freeze the clock", lambda broker: broker.clock.freeze(), "The clock stands still."),
+    "resume": _plain_lever("Resume the clock", lambda broker: broker.clock.resume(), "The clock runs."),
     "set-speed": _lever("Set the clock's speed", _set_speed),
     "add-fault": _lever("Add the rule", _add_fault),
     "remove-fault": _lever("Remove the rule", _remove_fault),
     "snapshot": _lever("Take a snapshot", _snapshot),
     "restore": _lever("Restore the snapshot", _restore),
-    "stop": _lever("Stop the broker", _stop),
-    "kill": _lever("Kill the broker", _kill),
-    "start": _lever("Start the broker", _start),
+    "stop": _plain_lever("Stop the broker", lambda broker: broker.stop(), "The broker has stopped. This page goes on."),
+    "kill": _plain_lever("Kill the broker", lambda broker: broker.kill(), "The broker is dead. This page goes on."),
+    "start": _plain_lever("Start the broker", lambda broker: broker.start(), "The broker runs."),
 }
