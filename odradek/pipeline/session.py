@@ -44,14 +44,7 @@ _COLLECTOR = "-XX:+UseParallelGC -XX:NewRatio=4"
 _CHOICE_OF_COLLECTOR = re.compile(r"-XX:\+Use\w+GC\b")
 
 
-def spark_session(
-    master: str | None = None,
-    *,
-    app_name: str = "odradek pipeline",
-    shuffle_partitions: int = 4,
-    config: dict[str, str] | None = None,
-    verbose: bool = True,
-) -> SparkSession:
+def spark_session(master: str | None = None, *, config: dict[str, str] | None = None, verbose: bool = True) -> SparkSession:
     """Return a new session with the jobs' settings, or the present one with these settings. Raises PipelineError.
 
     ``master`` None leaves the choice to Spark's own configuration, which is ``local[*]`` by default. ``config`` takes
@@ -60,11 +53,11 @@ def spark_session(
     settings = {
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
-        "spark.sql.shuffle.partitions": str(shuffle_partitions),
+        "spark.sql.shuffle.partitions": "4",
         "spark.sql.streaming.stateStore.providerClass": _ROCKS_DB,
         "spark.ui.showConsoleProgress": "false",
     }
-    builder = SparkSession.builder.appName(app_name)
+    builder = SparkSession.builder.appName("odradek pipeline")
     has_artifacts = Path(_ARTIFACTS).exists()
     is_first = SparkContext._gateway is None and _GATEWAY not in os.environ  # noqa: SLF001  # the only sign of a running JVM
     if is_first:

@@ -42,7 +42,7 @@ def spark_session(tmp_path_factory: pytest.TempPathFactory) -> SparkSession:
     """A session with the jobs' settings, in the JVM of Spark's own tests if that is of this process, with which it ends."""
     require_java()
     start_session(tmp_path_factory.mktemp("warehouse"))
-    return pipeline_session(shuffle_partitions=1)
+    return pipeline_session(config={"spark.sql.shuffle.partitions": "1"})
 
 
 @pytest.fixture
