@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.types import BinaryType, StringType, StructField, StructType
+from pyspark.sql.types import BinaryType, StructType
 
 from odradek.pipeline.columns import Column, Integers
 from odradek.pipeline.kinds import (
@@ -42,8 +42,10 @@ from odradek.pipeline.schema import (
     OFFSET_COMMIT,
     RAW,
     SHARE_GROUP_STATE,
+    STRING,
     TRANSACTION,
     TRANSACTION_STATE,
+    struct,
 )
 from odradek.protocol.coordinator_records import (
     GroupMetadataKey,
@@ -228,14 +230,8 @@ def _member(member: MemberMetadata, *, is_consumer: bool) -> dict[str, Any]:
     }
 
 
-DECODED = StructType(
-    [
-        *(field for field in RAW.fields if field.name not in {"date", "batch"}),
-        StructField("reason", StringType()),
-        StructField("key", BinaryType()),
-        StructField("value", BinaryType()),
-    ]
-)
+_UNPLACED = StructType([field for field in RAW.fields if field.name not in {"date", "batch"}])
+DECODED = struct(_UNPLACED, reason=STRING, key=BinaryType(), value=BinaryType())
 """A row of ``RAW``; or of ``QUARANTINE``, if it has a ``reason``. The partition columns come later."""
 
 _READ = ("topic", "partition", "offset", "timestamp", "key", "value")

@@ -75,77 +75,77 @@ WITH_TOPIC_IDS = (*MODERN_GROUP_PREFIXES, SHARE_SNAPSHOT, SHARE_UPDATE)
 CLASSIC, CONSUMER, SHARE = "Classic", "Consumer", "Share"
 
 
-def struct(**fields: DataType) -> StructType:
-    """Return columns by name, in this order; all are nullable."""
-    return StructType([StructField(name, kind) for name, kind in fields.items()])
+def struct(base: StructType | None = None, /, **fields: DataType) -> StructType:
+    """Return columns by name, in this order, after those of ``base``; all are nullable."""
+    return StructType([*(base or ()), *(StructField(name, kind) for name, kind in fields.items())])
 
 
-_STRING, _INT, _LONG, _TIME = StringType(), IntegerType(), LongType(), TimestampType()
-_PARTITION = struct(topic=_STRING, partition=_INT)
-ASSIGNMENT = ArrayType(struct(topic=_STRING, partitions=ArrayType(_INT)))
+STRING, INT, LONG, TIME, BOOLEAN = StringType(), IntegerType(), LongType(), TimestampType(), BooleanType()
+_PARTITION = struct(topic=STRING, partition=INT)
+ASSIGNMENT = ArrayType(struct(topic=STRING, partitions=ArrayType(INT)))
 # ``topics`` and ``assignment`` are null if the group's protocol type is not that of consumers, or if the bytes cannot be decoded.
 MEMBER = struct(
-    member_id=_STRING,
-    group_instance_id=_STRING,
-    client_id=_STRING,
-    client_host=_STRING,
-    rebalance_timeout=_INT,
-    session_timeout=_INT,
-    topics=ArrayType(_STRING),
+    member_id=STRING,
+    group_instance_id=STRING,
+    client_id=STRING,
+    client_host=STRING,
+    rebalance_timeout=INT,
+    session_timeout=INT,
+    topics=ArrayType(STRING),
     assignment=ASSIGNMENT,
 )
-_COORDINATES = {"topic": _STRING, "partition": _INT, "offset": _LONG, "timestamp": TimestampType()}
+_COORDINATES = {"topic": STRING, "partition": INT, "offset": LONG, "timestamp": TIME}
 
 RAW = struct(
     **_COORDINATES,
-    kind=_STRING,
-    key_version=_INT,
-    value_version=_INT,
-    is_tombstone=BooleanType(),
-    group=_STRING,
+    kind=STRING,
+    key_version=INT,
+    value_version=INT,
+    is_tombstone=BOOLEAN,
+    group=STRING,
     # offset_commit
-    commit_topic=_STRING,
-    commit_partition=_INT,
-    committed_offset=_LONG,
-    leader_epoch=_INT,
-    metadata=_STRING,
-    commit_timestamp_ms=_LONG,
-    expire_timestamp_ms=_LONG,
-    topic_id=_STRING,
+    commit_topic=STRING,
+    commit_partition=INT,
+    committed_offset=LONG,
+    leader_epoch=INT,
+    metadata=STRING,
+    commit_timestamp_ms=LONG,
+    expire_timestamp_ms=LONG,
+    topic_id=STRING,
     # group_metadata
-    protocol_type=_STRING,
-    generation=_INT,
-    protocol=_STRING,
-    leader=_STRING,
-    state_timestamp_ms=_LONG,
+    protocol_type=STRING,
+    generation=INT,
+    protocol=STRING,
+    leader=STRING,
+    state_timestamp_ms=LONG,
     members=ArrayType(MEMBER),
     # transaction
-    transactional_id=_STRING,
-    producer_id=_LONG,
-    producer_epoch=_INT,
-    timeout_ms=_INT,
-    status=_STRING,
+    transactional_id=STRING,
+    producer_id=LONG,
+    producer_epoch=INT,
+    timeout_ms=INT,
+    status=STRING,
     partitions=ArrayType(_PARTITION),
-    last_update_ms=_LONG,
-    start_ms=_LONG,
-    previous_producer_id=_LONG,
-    next_producer_id=_LONG,
-    client_transaction_version=_INT,
+    last_update_ms=LONG,
+    start_ms=LONG,
+    previous_producer_id=LONG,
+    next_producer_id=LONG,
+    client_transaction_version=INT,
     # For kinds without columns of their own: key and value as one JSON object.
-    fields=_STRING,
+    fields=STRING,
     date=DateType(),
-    batch=_LONG,
+    batch=LONG,
 )
 """Partitioned by ``topic``, ``date`` (the UTC day of ``timestamp``), and ``batch`` (the micro-batch of the record)."""
 
-QUARANTINE = struct(**_COORDINATES, reason=_STRING, key=BinaryType(), value=BinaryType(), date=DateType(), batch=_LONG)
+QUARANTINE = struct(**_COORDINATES, reason=STRING, key=BinaryType(), value=BinaryType(), date=DateType(), batch=LONG)
 """Partitioned like ``RAW``."""
 
-END_OFFSETS = struct(topic=_STRING, partition=_INT, end_offset=_LONG, sampled_at=TimestampType())
+END_OFFSETS = struct(topic=STRING, partition=INT, end_offset=LONG, sampled_at=TIME)
 """``end_offset`` is the high watermark. A partition that groups have committed to has a row for each micro-batch, and rows for
 the times of the micro-batch's records (``ingest``)."""
 
-TOPIC_IDS = struct(topic=_STRING, topic_id=_STRING)
+TOPIC_IDS = struct(topic=STRING, topic_id=STRING)
 """The topics that existed when records with ids in place of names were ingested (``WITH_TOPIC_IDS``). May have duplicates."""
 
 PARTITIONED_BY = ("topic", "date", "batch")

@@ -10,10 +10,9 @@ from typing import Self
 
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as f
-from pyspark.sql.types import StringType, StructField, StructType, TimestampType
 
 from odradek.pipeline.errors import PipelineError
-from odradek.pipeline.schema import FINDINGS_DIR, read_parquet
+from odradek.pipeline.schema import FINDINGS_DIR, STRING, TIME, read_parquet, struct
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,17 +89,7 @@ class Thresholds:
 
 HIGH, MEDIUM, LOW = "high", "medium", "low"
 
-FINDING = StructType(
-    [
-        StructField("id", StringType()),
-        StructField("kind", StringType()),
-        StructField("severity", StringType()),
-        StructField("subject", StringType()),
-        StructField("from_time", TimestampType()),
-        StructField("to_time", TimestampType()),
-        StructField("evidence", StringType()),
-    ]
-)
+FINDING = struct(id=STRING, kind=STRING, severity=STRING, subject=STRING, from_time=TIME, to_time=TIME, evidence=STRING)
 """``id`` is a hash of kind, subject, the columns within the subject, and ``from_time``: the same trouble keeps its id.
 ``subject`` is a group, a transactional id or an application; ``evidence`` is a JSON object whose fields depend on the kind."""
 

@@ -10,30 +10,16 @@ from operator import or_
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql.types import IntegerType, StringType, StructField, StructType, TimestampType
 
-from odradek.pipeline.schema import ASSIGNMENT, GROUP_METADATA, MODERN_GROUP_PREFIXES
+from odradek.pipeline.schema import ASSIGNMENT, GROUP_METADATA, INT, MODERN_GROUP_PREFIXES, STRING, TIME, struct
 from odradek.pipeline.tables.consumer_story import GroupStory
-from odradek.pipeline.tables.schema import GROUP_GENERATIONS, GROUPS_NOW, MEMBER_CHANGES, PARTITION_MOVES
+from odradek.pipeline.tables.schema import GROUP_GENERATIONS, GROUPS_NOW, MEMBER_CHANGES, PARTITION_MOVES, RECORD_ORDER
 from odradek.pipeline.tables.stories import Json, Record, Row, Told, record_columns, told
 
-STATE = StructType([*GROUPS_NOW.fields, StructField("_story", StringType())])
-CHANGES = StructType(
-    [
-        *MEMBER_CHANGES.fields,
-        # For the comparison with commits: the partitions of a member that is gone, and the time of its last record.
-        StructField("assignment", ASSIGNMENT),
-        StructField("session_timeout", IntegerType()),
-        StructField("_since", TimestampType()),
-    ]
-)
-_TOLD = {
-    "group_generations": GROUP_GENERATIONS,
-    "member_changes": CHANGES,
-    "partition_moves": PARTITION_MOVES,
-    "groups_now": STATE,
-}
-OUTPUT = StructType([StructField(name, schema) for name, schema in _TOLD.items()])
+STATE = struct(GROUPS_NOW, _story=STRING)
+# For the comparison with commits: the partitions of a member that is gone, and the time of its last record.
+CHANGES = struct(MEMBER_CHANGES, assignment=ASSIGNMENT, session_timeout=INT, _since=TIME)
+OUTPUT = struct(group_generations=GROUP_GENERATIONS, member_changes=CHANGES, partition_moves=PARTITION_MOVES, groups_now=STATE)
 
 
 @contextmanager
@@ -42,7 +28,7 @@ def tell(raw: DataFrame, before: DataFrame, names: Mapping[str, str]) -> Iterato
     is_theirs = reduce(or_, map(f.col("kind").startswith, MODERN_GROUP_PREFIXES))
     # A classic group that becomes a consumer group is deleted as a classic one.
     is_theirs |= (f.col("kind") == GROUP_METADATA) & f.col("is_tombstone")
-    states = before.select("group", "record_partition", "record_offset", "_story")
+    states = before.select("group", *RECORD_ORDER, "_story")
     records = record_columns(raw.where(is_theirs)).unionByName(states, allowMissingColumns=True)
     with told(records, ("group",), OUTPUT, partial(_rows, dict(names))) as rows:
         yield rows

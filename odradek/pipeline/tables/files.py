@@ -17,10 +17,10 @@ from dataclasses import asdict, dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
-from pyspark.sql.types import LongType, StructField, StructType
+from pyspark.sql.types import StructType
 
 from odradek.pipeline.errors import PipelineError
-from odradek.pipeline.schema import CHECKPOINTS_DIR, RAW_DIR, STATE_DIR, TABLES_DIR, local_rows, read_end_offsets
+from odradek.pipeline.schema import CHECKPOINTS_DIR, LONG, RAW_DIR, STATE_DIR, TABLES_DIR, local_rows, read_end_offsets, struct
 from odradek.pipeline.tables.schema import HISTORY, SAMPLES, SNAPSHOTS, TABLES
 from odradek.pipeline.warehouse import Directory
 
@@ -133,7 +133,7 @@ def read_table(spark: SparkSession, warehouse: str, name: str) -> DataFrame:
     if name in HISTORY:
         if not files.has(f"{TABLES_DIR}/{name}") or done.number < 0:
             return local_rows(spark, schema)
-        stored = StructType([*schema.fields, StructField("batch", LongType())])
+        stored = struct(schema, batch=LONG)
         rows = spark.read.schema(stored).parquet(f"{files.path}/{TABLES_DIR}/{name}")
         return rows.where(f.col("batch") <= done.number).select(*schema.names)
     stored_name = "transactional_ids_now" if name == _OPEN else name

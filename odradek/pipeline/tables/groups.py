@@ -25,18 +25,16 @@ The rows of ``consumer_groups`` are added to each table.
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
-from pyspark.sql.types import LongType, StructField, StructType, TimestampType
 
-from odradek.pipeline.schema import CLASSIC, GROUP_METADATA
+from odradek.pipeline.schema import CLASSIC, GROUP_METADATA, LONG, TIME, struct
 from odradek.pipeline.tables.consumer_story import CONVERTED
 from odradek.pipeline.tables.files import Writer, by_key
 from odradek.pipeline.tables.moves import build_moves
 from odradek.pipeline.tables.offsets import KEY, Commits
-from odradek.pipeline.tables.schema import GROUP_GENERATIONS, GROUPS_NOW, MEMBER_CHANGES
+from odradek.pipeline.tables.schema import GROUP_GENERATIONS, GROUPS_NOW, MEMBER_CHANGES, RECORD_ORDER
 from odradek.pipeline.tables.stories import Told
 
-_RECORD_ORDER = ("record_partition", "record_offset")
-_MEMBER = (*KEY[:1], *_RECORD_ORDER, "member_id")
+_MEMBER = (*KEY[:1], *RECORD_ORDER, "member_id")
 _TOLD = (
     "member_id",
     "group_instance_id",
@@ -97,15 +95,15 @@ def _changes(steps: DataFrame, members: DataFrame) -> DataFrame:
     ), event -> event IS NOT NULL))"""
     rows = rows.selectExpr("group", *_TOLD, events)
     begun = steps.where("_begins_member_run AND _is_there AND NOT _is_before").selectExpr(
-        "group", "_member_run AS run", "generation", "at", "_generation_before.joined_at AS _since", *_RECORD_ORDER
+        "group", "_member_run AS run", "generation", "at", "_generation_before.joined_at AS _since", *RECORD_ORDER
     )
     return rows.join(begun, ["group", "run"])
 
 
 def _seen(steps: DataFrame, members: DataFrame) -> DataFrame:
     """Return a row for each member and run that has it, with its fields in the run's last record, partitioned by member."""
-    ended = steps.where("_ends_member_run AND _is_there").select("group", *_RECORD_ORDER, f.col("_member_run").alias("run"))
-    rows = ended.join(members, ["group", *_RECORD_ORDER]).selectExpr(
+    ended = steps.where("_ends_member_run AND _is_there").select("group", *RECORD_ORDER, f.col("_member_run").alias("run"))
+    rows = ended.join(members, ["group", *RECORD_ORDER]).selectExpr(
         "group",
         "run",
         """inline(transform(members, member -> struct(
@@ -164,13 +162,13 @@ def _with_commits(rows: DataFrame) -> DataFrame:
 
 def _heard(gone: DataFrame, commits: Commits) -> DataFrame:
     """Return the time of the last commit for a partition of the member, before the record that lacks the member."""
-    owned = gone.selectExpr("group", *_RECORD_ORDER, "member_id", "inline(assignment)")
-    owned = owned.select("group", *_RECORD_ORDER, "member_id", "topic", f.explode("partitions").alias("partition"))
-    made = commits.found.where("kind != 'deleted'").select(*KEY, *_RECORD_ORDER, "at")
-    made = made.unionByName(commits.before.select(*KEY, *_RECORD_ORDER, "at"))
+    owned = gone.selectExpr("group", *RECORD_ORDER, "member_id", "inline(assignment)")
+    owned = owned.select("group", *RECORD_ORDER, "member_id", "topic", f.explode("partitions").alias("partition"))
+    made = commits.found.where("kind != 'deleted'").select(*KEY, *RECORD_ORDER, "at")
+    made = made.unionByName(commits.before.select(*KEY, *RECORD_ORDER, "at"))
     made = made.join(owned.select("group").distinct(), ["group"], "left_semi")
     rows = by_key(made.unionByName(owned, allowMissingColumns=True), *KEY)
-    until_now = Window.partitionBy(*KEY).orderBy(*_RECORD_ORDER).rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    until_now = Window.partitionBy(*KEY).orderBy(*RECORD_ORDER).rowsBetween(Window.unboundedPreceding, Window.currentRow)
     rows = rows.withColumn("_heard_at", f.last("at", ignorenulls=True).over(until_now)).where("member_id IS NOT NULL")
     return rows.groupBy(*_MEMBER).agg(f.max("_heard_at").alias("_heard_at"))
 
@@ -181,17 +179,9 @@ def _millis_between(earlier: str, later: str) -> Column:
 
 _KEY = "group"
 # A generation's first record: its time, and the end of the join phase, null if the record lacks it.
-_GENERATION = StructType([StructField("at", TimestampType()), StructField("joined_at", TimestampType())])
+_GENERATION = struct(at=TIME, joined_at=TIME)
 # ``_era`` counts how often the group was empty or deleted. ``_generation`` is the present one.
-STATE = StructType(
-    [
-        *GROUPS_NOW.fields,
-        StructField("_era", LongType()),
-        StructField("_member_run", LongType()),
-        StructField("_assignment_run", LongType()),
-        StructField("_generation", _GENERATION),
-    ]
-)
+STATE = struct(GROUPS_NOW, _era=LONG, _member_run=LONG, _assignment_run=LONG, _generation=_GENERATION)
 _ASSIGNMENT = """sort_array(flatten(transform(members, member -> coalesce(
     transform(member.assignment, each -> struct(
         member.member_id AS member_id, each.topic AS topic, sort_array(each.partitions) AS partitions)),
@@ -207,13 +197,13 @@ def build_groups(raw: DataFrame, before: DataFrame, owners: DataFrame, commits: 
     The input is new ``RAW`` rows, the ``STATE`` and the owners of partitions before them, and the rows of consumer groups.
     """
     records = _records(raw, before)
-    members = records.select(_KEY, *_RECORD_ORDER, "members")
+    members = records.select(_KEY, *RECORD_ORDER, "members")
     steps = _steps(records).persist(StorageLevel.DISK_ONLY)
     try:
-        generations = _generations(steps.where("_is_generation").join(members, [_KEY, *_RECORD_ORDER]))
+        generations = _generations(steps.where("_is_generation").join(members, [_KEY, *RECORD_ORDER]))
         generations = generations.unionByName(consumer.rows("group_generations"))
         writer.table("group_generations", by_key(generations, _KEY), _KEY, "partition", "offset")
-        now = steps.where("_is_newest AND _is_there").join(members, [_KEY, *_RECORD_ORDER])
+        now = steps.where("_is_newest AND _is_there").join(members, [_KEY, *RECORD_ORDER])
         writer.state("groups_now", by_key(now.select(*STATE.names), _KEY), _KEY)
         build_member_changes(steps, members, commits, consumer, writer)
         build_moves(steps, members, owners, consumer, writer)
@@ -254,7 +244,7 @@ def _steps(records: DataFrame) -> DataFrame:
         }
     ).drop("members")
     rows = by_key(rows, _KEY)
-    in_order = Window.partitionBy(_KEY).orderBy(*_RECORD_ORDER)
+    in_order = Window.partitionBy(_KEY).orderBy(*RECORD_ORDER)
     until_now = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     rows = rows.withColumns(
         {

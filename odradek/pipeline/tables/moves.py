@@ -10,50 +10,32 @@ Moves in consumer groups come from ``consumer_groups``.
 from pyspark import StorageLevel
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as f
-from pyspark.sql.types import IntegerType, LongType, StringType, StructField, StructType
 
+from odradek.pipeline.schema import INT, LONG, STRING, struct
 from odradek.pipeline.tables.consumer_story import CONVERTED
 from odradek.pipeline.tables.files import Writer, by_key
 from odradek.pipeline.tables.offsets import KEY
-from odradek.pipeline.tables.schema import PARTITION_MOVES
+from odradek.pipeline.tables.schema import PARTITION_MOVES, RECORD_ORDER
 from odradek.pipeline.tables.stories import Told
 
-_RECORD_ORDER = ("record_partition", "record_offset")
 # ``known_by``: the instance id of a static member, the member id of a dynamic one. ``run``: the last run of records with equal
 # assignments in which the partition had this owner.
-_OWNER = StructType(
-    [
-        StructField("member_id", StringType()),
-        StructField("known_by", StringType()),
-        StructField("client_id", StringType()),
-        StructField("era", LongType()),
-        StructField("run", LongType()),
-    ]
-)
+_OWNER = struct(member_id=STRING, known_by=STRING, client_id=STRING, era=LONG, run=LONG)
 _IS_COOPERATIVE = "coalesce(protocol LIKE '%cooperative%', false)"
-STATE = StructType(
-    [
-        StructField("group", StringType()),
-        StructField("topic", StringType()),
-        StructField("partition", IntegerType()),
-        StructField("owner", _OWNER),
-        StructField("record_partition", IntegerType()),
-        StructField("record_offset", LongType()),
-    ]
-)
+STATE = struct(group=STRING, topic=STRING, partition=INT, owner=_OWNER, record_partition=INT, record_offset=LONG)
 
 
 def build_moves(steps: DataFrame, members: DataFrame, before: DataFrame, consumer: Told, writer: Writer) -> None:
     """Write the table and the state for new records of groups, as ordered by ``groups``, and their members."""
     begun = steps.where("_begins_assignment_run AND _is_there AND NOT _is_before")
-    rows = _owned(begun.join(members, ["group", *_RECORD_ORDER]), before).persist(StorageLevel.DISK_ONLY)
+    rows = _owned(begun.join(members, ["group", *RECORD_ORDER]), before).persist(StorageLevel.DISK_ONLY)
     try:
         converted = consumer.rows("member_changes").where(f.col("change") == CONVERTED)
         converted = converted.select("group", "at", f.col("member_id").alias("to_member"))
         # Members that were in the group before it became a classic one have taken no partitions then.
         taken = _taken(rows).join(f.broadcast(converted), ["group", "at", "to_member"], "left_anti")
         moves = taken.select(*PARTITION_MOVES.names).unionByName(_lost(rows, begun)).unionByName(consumer.rows("partition_moves"))
-        writer.table("partition_moves", by_key(moves, *KEY), *KEY, *_RECORD_ORDER, "to_member")
+        writer.table("partition_moves", by_key(moves, *KEY), *KEY, *RECORD_ORDER, "to_member")
         era_now = steps.where("_is_newest AND _is_there").select("group", f.col("_era").alias("_era_now"))
         now = rows.where("_is_newest").join(era_now, ["group"]).where("owner.era = _era_now")
         writer.state("partition_owners", by_key(now.select(*STATE.names), *KEY), *KEY)
@@ -69,15 +51,15 @@ def _owned(begun: DataFrame, before: DataFrame) -> DataFrame:
         member.member_id AS member_id,
         coalesce(member.group_instance_id, member.member_id) AS known_by,
         member.client_id AS client_id)))))"""
-    rows = begun.selectExpr("group", "generation", "at", "protocol", "_era", "_assignment_run", *_RECORD_ORDER, held)
+    rows = begun.selectExpr("group", "generation", "at", "protocol", "_era", "_assignment_run", *RECORD_ORDER, held)
     rows = rows.withColumn("partition", f.explode("partitions")).drop("partitions")
     when = (f.col("_era").alias("era"), f.col("_assignment_run").alias("run"))
     owner = f.struct("member_id", "known_by", "client_id", *when).cast(_OWNER)
-    rows = rows.select(*KEY, "generation", "at", "protocol", *_RECORD_ORDER, owner.alias("owner"))
+    rows = rows.select(*KEY, "generation", "at", "protocol", *RECORD_ORDER, owner.alias("owner"))
     rows = rows.withColumn("_is_before", f.lit(False))
     rows = by_key(rows.unionByName(before.withColumn("_is_before", f.lit(True)), allowMissingColumns=True), *KEY)
     # A custom assignor may give a partition to two members. Their order is arbitrary, but always the same.
-    in_order = Window.partitionBy(*KEY).orderBy(*_RECORD_ORDER, "owner.member_id")
+    in_order = Window.partitionBy(*KEY).orderBy(*RECORD_ORDER, "owner.member_id")
     return rows.withColumns(
         {
             "_previous": f.lag("owner").over(in_order),
@@ -101,14 +83,14 @@ def _taken(rows: DataFrame) -> DataFrame:
         "owner.client_id AS to_client_id",
         f"CASE WHEN {is_cooperative} THEN 'cooperative' ELSE 'eager' END AS rebalance_kind",
         "CAST(NULL AS LONG) AS kept_ms",
-        *_RECORD_ORDER,
+        *RECORD_ORDER,
     ).select(*PARTITION_MOVES.names)
 
 
 def _lost(rows: DataFrame, begun: DataFrame) -> DataFrame:
     """Return ``PARTITION_MOVES`` of partitions whose group became empty."""
     emptied = begun.where("state = 'Empty'").selectExpr(
-        "group", "_assignment_run AS run", "generation", "at", "_previous_protocol AS protocol", *_RECORD_ORDER
+        "group", "_assignment_run AS run", "generation", "at", "_previous_protocol AS protocol", *RECORD_ORDER
     )
     rows = rows.select(*KEY, "owner", (f.col("owner.run") + 1).alias("run")).join(emptied, ["group", "run"])
     return rows.selectExpr(
@@ -121,5 +103,5 @@ def _lost(rows: DataFrame, begun: DataFrame) -> DataFrame:
         "CAST(NULL AS STRING) AS to_client_id",
         f"CASE WHEN {_IS_COOPERATIVE} THEN 'cooperative' ELSE 'eager' END AS rebalance_kind",
         "CAST(NULL AS LONG) AS kept_ms",
-        *_RECORD_ORDER,
+        *RECORD_ORDER,
     ).select(*PARTITION_MOVES.names)

@@ -9,23 +9,14 @@ from dataclasses import dataclass
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
-from pyspark.sql.types import BooleanType, StructField, StructType, TimestampType
 
-from odradek.pipeline.schema import OFFSET_COMMIT
+from odradek.pipeline.schema import BOOLEAN, OFFSET_COMMIT, TIME, struct
 from odradek.pipeline.tables.files import Writer, by_key
-from odradek.pipeline.tables.schema import OFFSET_COMMITS, OFFSETS_NOW
+from odradek.pipeline.tables.schema import OFFSET_COMMITS, OFFSETS_NOW, RECORD_ORDER
 
 KEY = ("group", "topic", "partition")
-_RECORD_ORDER = ("record_partition", "record_offset")
-STORED_COMMITS = StructType(
-    [
-        *OFFSET_COMMITS.fields,
-        StructField("_since", TimestampType()),
-        StructField("_until", TimestampType()),
-        StructField("_is_oldest", BooleanType()),
-    ]
-)
-STATE = StructType([*OFFSETS_NOW.fields, StructField("_since", TimestampType())])
+STORED_COMMITS = struct(OFFSET_COMMITS, _since=TIME, _until=TIME, _is_oldest=BOOLEAN)
+STATE = struct(OFFSETS_NOW, _since=TIME)
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +30,7 @@ class Commits:
 def build_offsets(raw: DataFrame, before: DataFrame, writer: Writer) -> Commits:
     """Write both tables out of new ``RAW`` rows and the ``STATE`` before them."""
     spark = raw.sparkSession
-    path = writer.table("offset_commits", _commits(raw, before), *KEY, *_RECORD_ORDER)
+    path = writer.table("offset_commits", _commits(raw, before), *KEY, *RECORD_ORDER)
     found = spark.read.schema(STORED_COMMITS).parquet(path)
     touched = found.where("_is_oldest").select(*KEY)
     newest = found.where("_until IS NULL AND kind != 'deleted'").select(*STATE.names)
@@ -64,7 +55,7 @@ def _commits(raw: DataFrame, before: DataFrame) -> DataFrame:
         f.lit(False).alias("_is_before"),
     )
     rows = by_key(new.unionByName(before.withColumn("_is_before", f.lit(True))), *KEY)
-    in_order = Window.partitionBy(*KEY).orderBy(*_RECORD_ORDER)
+    in_order = Window.partitionBy(*KEY).orderBy(*RECORD_ORDER)
     rows = rows.withColumns(
         {
             "_since": f.max("_since").over(in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)),

@@ -14,32 +14,32 @@ that record's coordinates in its topic: rows of one group, or of one transaction
 their ``at`` is the same. Durations are in the unit that ends their name. Unknown values are null.
 """
 
-from pyspark.sql.types import ArrayType, BooleanType, DataType, DoubleType, IntegerType, LongType, StringType, TimestampType
+from pyspark.sql.types import ArrayType, DataType, DoubleType
 
-from odradek.pipeline.schema import END_OFFSETS, MEMBER, struct
+from odradek.pipeline.schema import BOOLEAN, END_OFFSETS, INT, LONG, MEMBER, STRING, TIME, struct
 
-_STRING, _INT, _LONG, _TIME = StringType(), IntegerType(), LongType(), TimestampType()
-_RECORD: dict[str, DataType] = {"record_partition": _INT, "record_offset": _LONG}
-_PARTITIONS = ArrayType(struct(topic=_STRING, partition=_INT))
+_RECORD: dict[str, DataType] = {"record_partition": INT, "record_offset": LONG}
+RECORD_ORDER = tuple(_RECORD)
+_PARTITIONS = ArrayType(struct(topic=STRING, partition=INT))
 
 GROUP_GENERATIONS = struct(
-    group=_STRING,
-    generation=_INT,
-    protocol_type=_STRING,
-    protocol=_STRING,
-    leader=_STRING,
-    members=ArrayType(_STRING),
-    member_count=_INT,
-    assignment=ArrayType(struct(member_id=_STRING, topic=_STRING, partitions=ArrayType(_INT))),
-    state=_STRING,
-    at=_TIME,
-    since_last_ms=_LONG,
-    sync_ms=_LONG,
-    partition=_INT,
-    offset=_LONG,
-    reason=_STRING,
-    group_type=_STRING,
-    why=_STRING,
+    group=STRING,
+    generation=INT,
+    protocol_type=STRING,
+    protocol=STRING,
+    leader=STRING,
+    members=ArrayType(STRING),
+    member_count=INT,
+    assignment=ArrayType(struct(member_id=STRING, topic=STRING, partitions=ArrayType(INT))),
+    state=STRING,
+    at=TIME,
+    since_last_ms=LONG,
+    sync_ms=LONG,
+    partition=INT,
+    offset=LONG,
+    reason=STRING,
+    group_type=STRING,
+    why=STRING,
 )
 """A row for each generation of a group. ``members`` are sorted ids. ``assignment`` is sorted, and only of groups of consumers.
 
@@ -56,16 +56,16 @@ A generation of a share group (KIP-932) is the same. Its members may share a par
 """
 
 MEMBER_CHANGES = struct(
-    group=_STRING,
-    generation=_INT,
-    at=_TIME,
-    member_id=_STRING,
-    group_instance_id=_STRING,
-    client_id=_STRING,
-    client_host=_STRING,
-    change=_STRING,
-    for_left=_STRING,
-    for_expired=_STRING,
+    group=STRING,
+    generation=INT,
+    at=TIME,
+    member_id=STRING,
+    group_instance_id=STRING,
+    client_id=STRING,
+    client_host=STRING,
+    change=STRING,
+    for_left=STRING,
+    for_expired=STRING,
     **_RECORD,
 )
 """A row for each member that joined or went. ``generation`` is the first with or without it; in a consumer group, the epoch that
@@ -77,17 +77,17 @@ group that left for now, and is a member still). ``for_left`` and ``for_expired`
 """
 
 PARTITION_MOVES = struct(
-    group=_STRING,
-    generation=_INT,
-    at=_TIME,
-    topic=_STRING,
-    partition=_INT,
-    from_member=_STRING,
-    to_member=_STRING,
-    from_client_id=_STRING,
-    to_client_id=_STRING,
-    rebalance_kind=_STRING,
-    kept_ms=_LONG,
+    group=STRING,
+    generation=INT,
+    at=TIME,
+    topic=STRING,
+    partition=INT,
+    from_member=STRING,
+    to_member=STRING,
+    from_client_id=STRING,
+    to_client_id=STRING,
+    rebalance_kind=STRING,
+    kept_ms=LONG,
     **_RECORD,
 )
 """A row for each change of a partition's owner. Null means no owner: ``from_member`` in a group's first generation, or the first
@@ -100,18 +100,18 @@ groups.
 """
 
 OFFSET_COMMITS = struct(
-    group=_STRING,
-    topic=_STRING,
-    partition=_INT,
-    at=_TIME,
-    committed_offset=_LONG,
-    previous_offset=_LONG,
-    delta=_LONG,
+    group=STRING,
+    topic=STRING,
+    partition=INT,
+    at=TIME,
+    committed_offset=LONG,
+    previous_offset=LONG,
+    delta=LONG,
     seconds_since=DoubleType(),
     rate_per_s=DoubleType(),
-    kind=_STRING,
-    metadata=_STRING,
-    leader_epoch=_INT,
+    kind=STRING,
+    metadata=STRING,
+    leader_epoch=INT,
     **_RECORD,
 )
 """A row for each commit. ``kind``: first, progress, repeat (the same offset), backward, deleted (``committed_offset`` is null).
@@ -120,24 +120,24 @@ OFFSET_COMMITS = struct(
 where no time has passed.
 """
 
-LAG = struct(group=_STRING, topic=_STRING, partition=_INT, sampled_at=_TIME, end_offset=_LONG, committed_offset=_LONG, lag=_LONG)
+LAG = struct(group=STRING, topic=STRING, partition=INT, sampled_at=TIME, end_offset=LONG, committed_offset=LONG, lag=LONG)
 """A row for each sample of ``end_offsets`` and each group with a commit by then: the last commit, and its lag."""
 
 TRANSACTIONS = struct(
-    transactional_id=_STRING,
-    producer_id=_LONG,
-    producer_epoch=_INT,
-    start_at=_TIME,
-    ongoing_at=_TIME,
-    prepared_at=_TIME,
-    completed_at=_TIME,
-    outcome=_STRING,
+    transactional_id=STRING,
+    producer_id=LONG,
+    producer_epoch=INT,
+    start_at=TIME,
+    ongoing_at=TIME,
+    prepared_at=TIME,
+    completed_at=TIME,
+    outcome=STRING,
     partitions=_PARTITIONS,
-    partition_count=_INT,
-    ongoing_ms=_LONG,
-    prepare_ms=_LONG,
-    total_ms=_LONG,
-    timeout_ms=_INT,
+    partition_count=INT,
+    ongoing_ms=LONG,
+    prepare_ms=LONG,
+    total_ms=LONG,
+    timeout_ms=INT,
     **_RECORD,
 )
 """A row for each ended transaction. ``outcome``: committed, aborted, timed_out, fenced.
@@ -148,33 +148,33 @@ these states. ``ongoing_ms`` is from start to prepared, ``prepare_ms`` from ther
 """
 
 OPEN_TRANSACTIONS = struct(
-    transactional_id=_STRING,
-    producer_id=_LONG,
-    producer_epoch=_INT,
-    status=_STRING,
-    start_at=_TIME,
-    last_update_at=_TIME,
+    transactional_id=STRING,
+    producer_id=LONG,
+    producer_epoch=INT,
+    status=STRING,
+    start_at=TIME,
+    last_update_at=TIME,
     partitions=_PARTITIONS,
-    timeout_ms=_INT,
+    timeout_ms=INT,
     **_RECORD,
 )
 """A row for each open transaction. ``status``: Ongoing, PrepareCommit, PrepareAbort."""
 
 SHARE_DELIVERIES = struct(
-    group=_STRING,
-    topic=_STRING,
-    partition=_INT,
-    at=_TIME,
-    first_offset=_LONG,
-    last_offset=_LONG,
-    records=_LONG,
-    change=_STRING,
-    state=_STRING,
-    delivery_count=_INT,
-    previous_state=_STRING,
-    previous_delivery_count=_INT,
-    held_ms=_LONG,
-    first_returned_at=_TIME,
+    group=STRING,
+    topic=STRING,
+    partition=INT,
+    at=TIME,
+    first_offset=LONG,
+    last_offset=LONG,
+    records=LONG,
+    change=STRING,
+    state=STRING,
+    delivery_count=INT,
+    previous_state=STRING,
+    previous_delivery_count=INT,
+    held_ms=LONG,
+    first_returned_at=TIME,
     **_RECORD,
 )
 """A row for each end of a delivery to a share group, of consecutive records that were alike before and are alike after it.
@@ -188,18 +188,18 @@ the first delivery, whose beginning is not in the log. ``first_returned_at``: th
 """
 
 SHARE_PROGRESS = struct(
-    group=_STRING,
-    topic=_STRING,
-    partition=_INT,
-    at=_TIME,
-    change=_STRING,
-    start_offset=_LONG,
-    previous_offset=_LONG,
-    delta=_LONG,
-    state_epoch=_INT,
-    leader_epoch=_INT,
-    snapshot_epoch=_INT,
-    delivery_complete_count=_INT,
+    group=STRING,
+    topic=STRING,
+    partition=INT,
+    at=TIME,
+    change=STRING,
+    start_offset=LONG,
+    previous_offset=LONG,
+    delta=LONG,
+    state_epoch=INT,
+    leader_epoch=INT,
+    snapshot_epoch=INT,
+    delivery_complete_count=INT,
     **_RECORD,
 )
 """A row for each change of a share partition's start offset, or of its state epoch or leader epoch.
@@ -211,25 +211,25 @@ the start offset on that are done with; null if unknown.
 """
 
 SHARE_PARTITIONS_NOW = struct(
-    group=_STRING,
-    topic=_STRING,
-    partition=_INT,
-    start_offset=_LONG,
-    state_epoch=_INT,
-    leader_epoch=_INT,
-    snapshot_epoch=_INT,
-    delivery_complete_count=_INT,
+    group=STRING,
+    topic=STRING,
+    partition=INT,
+    start_offset=LONG,
+    state_epoch=INT,
+    leader_epoch=INT,
+    snapshot_epoch=INT,
+    delivery_complete_count=INT,
     batches=ArrayType(
         struct(
-            first_offset=_LONG,
-            last_offset=_LONG,
-            state=_STRING,
-            delivery_count=_INT,
-            since=_TIME,
-            first_returned_at=_TIME,
+            first_offset=LONG,
+            last_offset=LONG,
+            state=STRING,
+            delivery_count=INT,
+            since=TIME,
+            first_returned_at=TIME,
         )
     ),
-    at=_TIME,
+    at=TIME,
     **_RECORD,
 )
 """A row for each existing share partition: its state after its newest record. ``batches`` are consecutive records in one state,
@@ -238,20 +238,20 @@ not in the log.
 """
 
 TASK_MOVES = struct(
-    group=_STRING,
-    subtopology=_STRING,
-    partition=_INT,
-    generation=_INT,
-    at=_TIME,
-    from_member=_STRING,
-    to_member=_STRING,
-    from_client_id=_STRING,
-    to_client_id=_STRING,
-    from_process=_STRING,
-    to_process=_STRING,
-    is_stateful=BooleanType(),
-    had_standby=BooleanType(),
-    away_ms=_LONG,
+    group=STRING,
+    subtopology=STRING,
+    partition=INT,
+    generation=INT,
+    at=TIME,
+    from_member=STRING,
+    to_member=STRING,
+    from_client_id=STRING,
+    to_client_id=STRING,
+    from_process=STRING,
+    to_process=STRING,
+    is_stateful=BOOLEAN,
+    had_standby=BOOLEAN,
+    away_ms=LONG,
     **_RECORD,
 )
 """A row for each active task of a streams group (KIP-1071) that a member got from another. ``generation`` is the member's epoch.
@@ -262,14 +262,14 @@ record without the task; null without such a record.
 """
 
 TASKS_NOW = struct(
-    group=_STRING,
-    subtopology=_STRING,
-    partition=_INT,
-    member_id=_STRING,
-    client_id=_STRING,
-    process_id=_STRING,
-    standby=ArrayType(_STRING),
-    at=_TIME,
+    group=STRING,
+    subtopology=STRING,
+    partition=INT,
+    member_id=STRING,
+    client_id=STRING,
+    process_id=STRING,
+    standby=ArrayType(STRING),
+    at=TIME,
     **_RECORD,
 )
 """A row for each task that members of a streams group have, as of the group's newest record. ``member_id`` has it as an active
@@ -277,15 +277,15 @@ task, null if no member does; ``standby`` are the ids of the members with a stan
 """
 
 GROUPS_NOW = struct(
-    group=_STRING,
-    protocol_type=_STRING,
-    generation=_INT,
-    protocol=_STRING,
-    leader=_STRING,
+    group=STRING,
+    protocol_type=STRING,
+    generation=INT,
+    protocol=STRING,
+    leader=STRING,
     members=ArrayType(MEMBER),
-    state=_STRING,
-    group_type=_STRING,
-    at=_TIME,
+    state=STRING,
+    group_type=STRING,
+    at=TIME,
     **_RECORD,
 )
 """A row for each existing group, classic, consumer or share, as of its newest record. Members of the latter two have their
@@ -294,26 +294,26 @@ present partitions as ``assignment``, and no ``session_timeout``, which is not i
 """
 
 OFFSETS_NOW = struct(
-    group=_STRING,
-    topic=_STRING,
-    partition=_INT,
-    committed_offset=_LONG,
-    leader_epoch=_INT,
-    metadata=_STRING,
-    at=_TIME,
+    group=STRING,
+    topic=STRING,
+    partition=INT,
+    committed_offset=LONG,
+    leader_epoch=INT,
+    metadata=STRING,
+    at=TIME,
     **_RECORD,
 )
 """A row for each group and partition: the offset that is committed now."""
 
 TRANSACTIONAL_IDS_NOW = struct(
-    transactional_id=_STRING,
-    producer_id=_LONG,
-    producer_epoch=_INT,
-    timeout_ms=_INT,
-    status=_STRING,
+    transactional_id=STRING,
+    producer_id=LONG,
+    producer_epoch=INT,
+    timeout_ms=INT,
+    status=STRING,
     partitions=_PARTITIONS,
-    start_at=_TIME,
-    last_update_at=_TIME,
+    start_at=TIME,
+    last_update_at=TIME,
     **_RECORD,
 )
 """A row for each existing transactional id: its newest record. ``status`` is as in DescribeTransactions."""

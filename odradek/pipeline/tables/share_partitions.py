@@ -9,32 +9,28 @@ from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql.types import StringType, StructField, StructType
 
-from odradek.pipeline.schema import SHARE_SNAPSHOT, SHARE_UPDATE
+from odradek.pipeline.schema import SHARE_SNAPSHOT, SHARE_UPDATE, STRING, struct
 from odradek.pipeline.tables.files import Writer, by_key
-from odradek.pipeline.tables.schema import SHARE_DELIVERIES, SHARE_PARTITIONS_NOW, SHARE_PROGRESS
+from odradek.pipeline.tables.offsets import KEY
+from odradek.pipeline.tables.schema import RECORD_ORDER, SHARE_DELIVERIES, SHARE_PARTITIONS_NOW, SHARE_PROGRESS
 from odradek.pipeline.tables.share_story import SharePartitionStory
 from odradek.pipeline.tables.stories import Json, Record, Row, record_columns, told
 
-STATE = StructType([*SHARE_PARTITIONS_NOW.fields, StructField("_story", StringType())])
-_NOW = "share_partitions_now"
-_TOLD = {"share_deliveries": SHARE_DELIVERIES, "share_progress": SHARE_PROGRESS, _NOW: STATE}
-_OUTPUT = StructType([StructField(name, schema) for name, schema in _TOLD.items()])
-_KEY = ("group", "topic", "partition")
-_RECORD_ORDER = ("record_partition", "record_offset")
+STATE = struct(SHARE_PARTITIONS_NOW, _story=STRING)
+_OUTPUT = struct(share_deliveries=SHARE_DELIVERIES, share_progress=SHARE_PROGRESS, share_partitions_now=STATE)
 
 
 def build_share_partitions(raw: DataFrame, before: DataFrame, names: Mapping[str, str], writer: Writer) -> None:
     """Write all three tables out of new ``RAW`` rows and the ``STATE`` before them. ``names`` are topics by id."""
     new = record_columns(raw.where(f.col("kind").isin(SHARE_SNAPSHOT, SHARE_UPDATE)))
-    states = before.select("group", *_RECORD_ORDER, "_story")
+    states = before.select("group", *RECORD_ORDER, "_story")
     records = new.unionByName(states, allowMissingColumns=True)
     with told(records, ("group", "record_partition"), _OUTPUT, partial(_rows, dict(names))) as rows:
-        deliveries, progress, now = (by_key(rows.rows(name), *_KEY) for name in _TOLD)
-        writer.table("share_deliveries", deliveries, *_KEY, *_RECORD_ORDER, "first_offset")
-        writer.table("share_progress", progress, *_KEY, *_RECORD_ORDER)
-        writer.state(_NOW, now, *_KEY)
+        deliveries, progress, now = (by_key(rows.rows(name), *KEY) for name in _OUTPUT.names)
+        writer.table("share_deliveries", deliveries, *KEY, *RECORD_ORDER, "first_offset")
+        writer.table("share_progress", progress, *KEY, *RECORD_ORDER)
+        writer.state("share_partitions_now", now, *KEY)
 
 
 def _rows(names: Mapping[str, str], records: Iterable[Json]) -> Iterator[Row]:

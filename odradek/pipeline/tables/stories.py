@@ -20,6 +20,7 @@ from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.types import StructType
 
 from odradek.pipeline.tables.files import by_key
+from odradek.pipeline.tables.schema import RECORD_ORDER
 
 Json: TypeAlias = dict[str, Any]
 _ROWS_A_BATCH = 1000
@@ -86,7 +87,7 @@ def told(
     ``records`` have ``record_partition`` and ``record_offset``, and are passed on in that order. ``output`` has a struct for
     each table.
     """
-    rows = by_key(records, *key).sortWithinPartitions(*key, "record_partition", "record_offset")
+    rows = by_key(records, *key).sortWithinPartitions(*key, *RECORD_ORDER)
     decoded = rows.mapInArrow(_teller(key, output, rows_of), output).persist(StorageLevel.DISK_ONLY)
     try:
         yield Told(decoded)

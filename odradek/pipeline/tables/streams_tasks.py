@@ -7,15 +7,14 @@ from collections.abc import Iterable, Iterator
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as f
-from pyspark.sql.types import IntegerType, LongType, StringType
 
-from odradek.pipeline.schema import STREAMS_GROUP_PREFIX, struct
+from odradek.pipeline.schema import INT, LONG, STREAMS_GROUP_PREFIX, STRING, struct
 from odradek.pipeline.tables.files import Writer, by_key
-from odradek.pipeline.tables.schema import TASK_MOVES, TASKS_NOW
+from odradek.pipeline.tables.schema import RECORD_ORDER, TASK_MOVES, TASKS_NOW
 from odradek.pipeline.tables.stories import Json, Record, Row, record_columns, told
 from odradek.pipeline.tables.streams_story import StreamsGroupStory
 
-STATE = struct(group=StringType(), record_partition=IntegerType(), record_offset=LongType(), _story=StringType())
+STATE = struct(group=STRING, record_partition=INT, record_offset=LONG, _story=STRING)
 _OUTPUT = struct(task_moves=TASK_MOVES, tasks_now=TASKS_NOW, streams_groups=STATE)
 _KEY = ("group", "subtopology", "partition")
 
@@ -25,7 +24,7 @@ def build_tasks(raw: DataFrame, before: DataFrame, writer: Writer) -> None:
     new = record_columns(raw.where(f.col("kind").startswith(STREAMS_GROUP_PREFIX)))
     with told(new.unionByName(before, allowMissingColumns=True), ("group",), _OUTPUT, _rows) as rows:
         moves, now, states = (rows.rows(name) for name in _OUTPUT.names)
-        writer.table("task_moves", by_key(moves, *_KEY), *_KEY, "record_partition", "record_offset")
+        writer.table("task_moves", by_key(moves, *_KEY), *_KEY, *RECORD_ORDER)
         writer.state("tasks_now", by_key(now, *_KEY), *_KEY)
         writer.state("streams_groups", by_key(states, "group"), "group")
 

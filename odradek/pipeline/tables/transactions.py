@@ -10,26 +10,17 @@ the timeout is ``timed_out``.
 from pyspark import StorageLevel
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as f
-from pyspark.sql.types import IntegerType, LongType, StructField, StructType, TimestampType
 
-from odradek.pipeline.schema import TRANSACTION
+from odradek.pipeline.schema import INT, LONG, TIME, TRANSACTION, struct
 from odradek.pipeline.tables.files import Writer, by_key
-from odradek.pipeline.tables.schema import TRANSACTIONAL_IDS_NOW, TRANSACTIONS
+from odradek.pipeline.tables.schema import RECORD_ORDER, TRANSACTIONAL_IDS_NOW, TRANSACTIONS
 
 _KEY = "transactional_id"
-_RECORD_ORDER = ("record_partition", "record_offset")
 _NEWER_CLIENT = 2
 # The beginning of the transaction that a record belongs to: all null if unknown, or if no transaction has begun.
-_BEGINNING = StructType(
-    [
-        StructField("at", TimestampType()),
-        StructField("producer_id", LongType()),
-        StructField("producer_epoch", IntegerType()),
-        StructField("client_version", IntegerType()),
-    ]
-)
-_PREPARED = StructType([StructField("at", TimestampType()), StructField("producer_epoch", IntegerType())])
-STATE = StructType([*TRANSACTIONAL_IDS_NOW.fields, StructField("_beginning", _BEGINNING), StructField("_prepared", _PREPARED)])
+_BEGINNING = struct(at=TIME, producer_id=LONG, producer_epoch=INT, client_version=INT)
+_PREPARED = struct(at=TIME, producer_epoch=INT)
+STATE = struct(TRANSACTIONAL_IDS_NOW, _beginning=_BEGINNING, _prepared=_PREPARED)
 
 
 def build_transactions(raw: DataFrame, before: DataFrame, writer: Writer) -> None:
@@ -37,7 +28,7 @@ def build_transactions(raw: DataFrame, before: DataFrame, writer: Writer) -> Non
     rows = _records(raw, before).persist(StorageLevel.DISK_ONLY)
     try:
         over = rows.where("NOT _is_before AND status LIKE 'Complete%'")
-        writer.table("transactions", _ended(over), _KEY, *_RECORD_ORDER)
+        writer.table("transactions", _ended(over), _KEY, *RECORD_ORDER)
         now = rows.where("_is_newest AND status IS NOT NULL").select(*STATE.names)
         writer.state("transactional_ids_now", now, _KEY)
     finally:
@@ -62,7 +53,7 @@ def _records(raw: DataFrame, before: DataFrame) -> DataFrame:
         f.lit(False).alias("_is_before"),
     )
     rows = by_key(new.unionByName(before.withColumn("_is_before", f.lit(True)), allowMissingColumns=True), _KEY)
-    in_order = Window.partitionBy(_KEY).orderBy(*_RECORD_ORDER)
+    in_order = Window.partitionBy(_KEY).orderBy(*RECORD_ORDER)
     until_now = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
     rows = rows.withColumns(
         {
