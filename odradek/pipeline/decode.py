@@ -135,24 +135,18 @@ def _versions(column: list[bytes | None]) -> list[int | None]:
     return [None if data is None else int.from_bytes(data[:2], "big", signed=True) for data in column]
 
 
-def _fields(values: Sequence[Any], **names: str) -> dict[str, list[Any]]:
-    """Return columns by name, each one field of the ``values``; null for a null value."""
-    return {column: [None if value is None else getattr(value, name) for value in values] for column, name in names.items()}
+def _fields(values: Sequence[Any], *names: str, **renamed: str) -> dict[str, list[Any]]:
+    """Return columns of the fields with these ``names``, and of ``renamed`` ones by column; null for a null value."""
+    columns = {name: name for name in names} | renamed
+    return {column: [None if value is None else getattr(value, name) for value in values] for column, name in columns.items()}
 
 
 def _offset_commits(records: list[_Record]) -> dict[str, list[Any]]:
     values = [record.value for record in records]
     topic_ids = [None if value is None or value.topic_id is None else topic_id(value.topic_id.bytes) for value in values]
     return (
-        _fields([record.key for record in records], group="group", commit_topic="topic", commit_partition="partition")
-        | _fields(
-            values,
-            committed_offset="offset",
-            leader_epoch="leader_epoch",
-            metadata="metadata",
-            commit_timestamp_ms="commit_timestamp_ms",
-            expire_timestamp_ms="expire_timestamp_ms",
-        )
+        _fields([record.key for record in records], "group", commit_topic="topic", commit_partition="partition")
+        | _fields(values, "leader_epoch", "metadata", "commit_timestamp_ms", "expire_timestamp_ms", committed_offset="offset")
         | {"topic_id": topic_ids}
     )
 
@@ -166,15 +160,8 @@ def _group_metadata(records: list[_Record]) -> dict[str, list[Any]]:
         for value in values
     ]
     return (
-        _fields([record.key for record in records], group="group")
-        | _fields(
-            values,
-            protocol_type="protocol_type",
-            generation="generation",
-            protocol="protocol",
-            leader="leader",
-            state_timestamp_ms="current_state_timestamp_ms",
-        )
+        _fields([record.key for record in records], "group")
+        | _fields(values, "protocol_type", "generation", "protocol", "leader", state_timestamp_ms="current_state_timestamp_ms")
         | {"members": members}
     )
 
@@ -186,17 +173,11 @@ def _transactions(records: list[_Record]) -> dict[str, list[Any]]:
         for value in values
     ]
     return (
-        _fields([record.key for record in records], transactional_id="transactional_id")
+        _fields([record.key for record in records], "transactional_id")
         | _fields(
             values,
-            producer_id="producer_id",
-            producer_epoch="producer_epoch",
-            timeout_ms="timeout_ms",
-            last_update_ms="last_update_ms",
-            start_ms="start_ms",
-            previous_producer_id="previous_producer_id",
-            next_producer_id="next_producer_id",
-            client_transaction_version="client_transaction_version",
+            *("producer_id", "producer_epoch", "timeout_ms", "last_update_ms", "start_ms"),
+            *("previous_producer_id", "next_producer_id", "client_transaction_version"),
         )
         | {"status": [None if value is None else STATUSES[value.status] for value in values], "partitions": partitions}
     )
