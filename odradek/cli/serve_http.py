@@ -14,7 +14,7 @@ from odradek.common.logging import log
 from odradek.http.access import Access
 from odradek.http.control.api import ControlApi
 from odradek.http.port import HttpPort
-from odradek.page.late import LatePage
+from odradek.page import LatePage
 from odradek.timing.driver import OwnTasks
 
 if TYPE_CHECKING:
