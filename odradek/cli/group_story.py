@@ -1,4 +1,4 @@
-"""A group as its records tell it, in log order: the part that the stories of consumer, share and streams groups have in common."""
+"""A group as its records tell it, in log order: what the stories of consumer, share and streams groups have in common."""
 
 from __future__ import annotations
 
