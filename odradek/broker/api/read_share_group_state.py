@@ -6,35 +6,19 @@ INVALID_REQUEST without a state.
 Deliberate gap: none.
 """
 
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from odradek.broker.api.share_state_requests import Conversions, answer_each
-from odradek.broker.large import Pieces
-from odradek.broker.security.acl.rules import on_cluster
-from odradek.common.acls import AclOperation
+from odradek.broker.api.share_state_requests import PIECES, RULE, ShareStateApi
 from odradek.coordinator.share.requests import ReadState
 from odradek.protocol.message_types.read_share_group_state import (
     PartitionResult,
-    ReadShareGroupStateRequest,
     ReadShareGroupStateResponse,
     ReadStateResult,
     StateBatch,
 )
 
 if TYPE_CHECKING:
-    from odradek.broker.api.services import ShareStateServices
-    from odradek.common.context import RequestContext
     from odradek.coordinator.share.state import PartitionState
-    from odradek.timing.reply import Reply
-
-pieces = Pieces(("topics", "partitions"), ("results", "partitions"))
-
-
-def handle(
-    services: "ShareStateServices", _context: "RequestContext", request: ReadShareGroupStateRequest
-) -> "ReadShareGroupStateResponse | Reply[ReadShareGroupStateResponse]":
-    """Ask the share coordinator for each partition."""
-    return answer_each(services, request, _CONVERSIONS)
 
 
 def _answer(partition: int, state: "PartitionState") -> PartitionResult:
@@ -46,11 +30,13 @@ def _answer(partition: int, state: "PartitionState") -> PartitionResult:
     )
 
 
-_CONVERSIONS: Final = Conversions(
+_api = ShareStateApi(
     lambda key, item: ReadState(key, item.leader_epoch),
     _answer,
     PartitionResult,
     lambda topics: ReadShareGroupStateResponse(results=[ReadStateResult(*topic) for topic in topics]),
 )
 
-rule = on_cluster(AclOperation.CLUSTER_ACTION)
+pieces = PIECES
+handle = _api.handle
+rule = RULE
