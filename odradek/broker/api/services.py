@@ -40,6 +40,37 @@ if TYPE_CHECKING:
     from odradek.timing.timer import DelayedOperation, Purgatory, Timer
 
 
+class ClockServices(Protocol):
+    """The time."""
+
+    @property
+    def clock(self) -> Clock:
+        """The node's clock."""
+
+
+class ConfigServices(Protocol):
+    """The configuration."""
+
+    @property
+    def config(self) -> BrokerConfig:
+        """The broker's configuration."""
+
+
+class LoopServices(Protocol):
+    """The event loop."""
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Call back in the next turn of the event loop."""
+
+
+class QuotaServices(Protocol):
+    """The client quotas."""
+
+    @property
+    def quotas(self) -> QuotaSwitch:
+        """The quotas on clients' reads and changes."""
+
+
 class GroupServices(Protocol):
     """The groups that this broker coordinates."""
 
@@ -76,16 +107,12 @@ class TelemetryServices(Protocol):
         """Asks clients for metrics, and takes in the metrics they push."""
 
 
-class TransactionListServices(TransactionServices, SlicedServices, Protocol):
+class TransactionListServices(TransactionServices, SlicedServices, ClockServices, Protocol):
     """The transactions, listed in slices, and matched to patterns in threads."""
 
     @property
     def pattern_matches(self) -> Inspections:
         """Runs matches that take too long for the loop."""
-
-    @property
-    def clock(self) -> Clock:
-        """The broker's clock."""
 
 
 class PartitionServices(Protocol):
@@ -112,12 +139,8 @@ class SlicedMetadataServices(MetadataServices, SlicedServices, Protocol):
     """The cluster's metadata, described in slices."""
 
 
-class TopicServices(MetadataServices, SlicedServices, Protocol):
+class TopicServices(MetadataServices, ConfigServices, SlicedServices, Protocol):
     """The cluster's metadata, and this broker."""
-
-    @property
-    def config(self) -> BrokerConfig:
-        """The broker's configuration."""
 
     @property
     def node_id(self) -> int:
@@ -148,12 +171,8 @@ class TokenServices(TopicServices, Protocol):
         """Reads delegation tokens, and decides on their changes."""
 
 
-class TokenChangeServices(TokenServices, ControllerServices, Protocol):
+class TokenChangeServices(TokenServices, ControllerServices, ClockServices, Protocol):
     """Delegation tokens, and their changes."""
-
-    @property
-    def clock(self) -> Clock:
-        """The node's clock."""
 
     def new_uuid(self) -> UUID:
         """Return a random UUID, drawn with the node's seed."""
@@ -171,19 +190,15 @@ class AclChangeServices(AclServices, ControllerServices, Protocol):
     """The access control entries, and their changes."""
 
 
-class TopicChangeServices(ControllerServices, Protocol):
+class TopicChangeServices(ControllerServices, QuotaServices, Protocol):
     """The cluster's metadata, and the partitions that follow it."""
 
     @property
     def partition_directories(self) -> PartitionDirectories:
         """Creates and deletes partitions."""
 
-    @property
-    def quotas(self) -> QuotaSwitch:
-        """The quotas on clients' changes."""
 
-
-class NodeServices(TopicServices, Protocol):
+class NodeServices(TopicServices, ClockServices, Protocol):
     """The cluster's metadata, and how clients reach this broker."""
 
     @property
@@ -197,10 +212,6 @@ class NodeServices(TopicServices, Protocol):
     @property
     def cluster(self) -> Cluster:
         """The cluster's brokers and the state of its partitions, as told to clients."""
-
-    @property
-    def clock(self) -> Clock:
-        """The broker's clock."""
 
     def advertised(self, listener_name: str) -> tuple[str, int]:
         """Return the (host, port) that clients of a listener are told to connect to."""
@@ -245,24 +256,16 @@ class DirectoryServices(SlicedPartitionServices, Protocol):
         """The moves of partitions between directories."""
 
 
-class DeletionServices(DirectoryServices, Protocol):
+class DeletionServices(DirectoryServices, ClockServices, Protocol):
     """The partitions to delete records from, and the purgatory in which DeleteRecords wait for followers."""
-
-    @property
-    def clock(self) -> Clock:
-        """The broker's clock."""
 
     @property
     def produce_purgatory(self) -> Purgatory[DelayedOperation]:
         """Produces and DeleteRecords that wait for followers."""
 
 
-class FetchServices(PartitionServices, Protocol):
+class FetchServices(PartitionServices, ClockServices, ConfigServices, LoopServices, QuotaServices, Protocol):
     """The partitions that a Fetch reads, and the purgatory in which it waits."""
-
-    @property
-    def quotas(self) -> QuotaSwitch:
-        """The quotas on clients' reads."""
 
     @property
     def node_id(self) -> int:
@@ -273,17 +276,6 @@ class FetchServices(PartitionServices, Protocol):
         """The cluster's brokers; some may be nearer to the reader."""
 
     @property
-    def clock(self) -> Clock:
-        """The broker's clock."""
-
-    @property
-    def config(self) -> BrokerConfig:
-        """The broker's configuration."""
-
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        """Call back in the next turn of the event loop."""
-
-    @property
     def fetch_sessions(self) -> FetchSessions:
         """Sessions of incremental fetches."""
 
@@ -292,12 +284,8 @@ class FetchServices(PartitionServices, Protocol):
         """Fetches that wait for bytes."""
 
 
-class ShareServices(TopicServices, Protocol):
+class ShareServices(TopicServices, QuotaServices, Protocol):
     """The share partitions that this broker leads, and the sessions of their groups' members."""
-
-    @property
-    def quotas(self) -> QuotaSwitch:
-        """The quotas on clients' reads."""
 
     @property
     def share_partitions(self) -> SharePartitionManager:
@@ -308,23 +296,8 @@ class ShareServices(TopicServices, Protocol):
         """The broker's timer."""
 
 
-class ProduceServices(PartitionServices, TransactionServices, Protocol):
+class ProduceServices(LookupServices, TransactionServices, ClockServices, ConfigServices, LoopServices, Protocol):
     """The partitions that a Produce appends to, and the purgatory in which it waits."""
-
-    @property
-    def clock(self) -> Clock:
-        """The broker's clock."""
-
-    @property
-    def config(self) -> BrokerConfig:
-        """The broker's configuration."""
-
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        """Call back in the next turn of the event loop."""
-
-    @property
-    def inspections(self) -> Inspections:
-        """Inspects batches whose records take long to check."""
 
     @property
     def line_limit(self) -> LineLimit:
@@ -347,7 +320,7 @@ class GroupProtocolServices(GroupServices, TopicServices, Protocol):
     """The groups, and whether their newer protocols are on."""
 
 
-class ShareGroupServices(GroupProtocolServices, PartitionServices, Protocol):
+class ShareGroupServices(GroupProtocolServices, PartitionServices, LoopServices, Protocol):
     """Share groups, the share coordinators with their offsets, and the partitions that they read."""
 
     @property
@@ -357,9 +330,6 @@ class ShareGroupServices(GroupProtocolServices, PartitionServices, Protocol):
     @property
     def partition_ends(self) -> PartitionEnds | None:
         """Asks other brokers for the ends of partitions; None if there are none."""
-
-    def call_soon(self, callback: Callable[[], None]) -> None:
-        """Call back in the next turn of the event loop."""
 
 
 class GroupDeletionServices(SlicedGroupServices, Protocol):
@@ -374,16 +344,8 @@ class TransactionPartitionServices(TransactionServices, MetadataServices, Protoc
     """Transactions, and the partitions that are in them."""
 
 
-class TransactionOffsetServices(OffsetServices, TransactionServices, PartitionServices, Protocol):
+class TransactionOffsetServices(OffsetServices, TransactionServices, PartitionServices, ClockServices, ConfigServices, Protocol):
     """Groups' offsets in transactions, and the partitions of ``__consumer_offsets``."""
-
-    @property
-    def clock(self) -> Clock:
-        """The broker's clock."""
-
-    @property
-    def config(self) -> BrokerConfig:
-        """The broker's configuration."""
 
 
 class ProducerIdServices(TransactionServices, TopicServices, Protocol):
