@@ -18,7 +18,7 @@ Left out: tiered storage.
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.replica.delayed_fetch import DelayedFetch, FetchRead
+from odradek.broker.replica.delayed_fetch import DelayedFetch, FetchRead, ReplicaSelector
 from odradek.broker.replica.fetch_sessions import ReadableSessions
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.common.config.table_quorum import RACK_AWARE_SELECTOR
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from odradek.broker.api.services import FetchServices
-    from odradek.broker.replica.delayed_fetch import ReplicaSelector
     from odradek.broker.replica.fetch_partitions import FetchPartition, FetchPartitions, TopicKey
     from odradek.broker.replica.fetch_sessions import FetchContext, FetchSessions, Results
     from odradek.broker.security.acl.rules import GuardedRequest
@@ -109,9 +108,7 @@ def _throttle(
     )
 
 
-def _selector(services: "FetchServices", context: RequestContext, request: FetchRequest) -> "ReplicaSelector | None":
-    from odradek.broker.replica.delayed_fetch import ReplicaSelector  # 0.8 ms
-
+def _selector(services: "FetchServices", context: RequestContext, request: FetchRequest) -> ReplicaSelector | None:
     if services.config["replica.selector.class"] != RACK_AWARE_SELECTOR:
         return None
     return ReplicaSelector(request.rack_id, services.cluster.nodes(context.listener_name), services.node_id)

@@ -18,7 +18,7 @@ Left out: message formats before v2 (INVALID_RECORD).
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 from uuid import UUID
 
-from odradek.broker.api.large_produce import LateBatch, LateBatches
+from odradek.broker.api.large_produce import LargeProduce, LateBatch, LateBatches
 from odradek.broker.replica.delayed_produce import DelayedProduce
 from odradek.broker.replica.partition import ALL_IN_SYNC
 from odradek.broker.security.acl.rules import GuardedRequest, then, with_refused
@@ -78,8 +78,6 @@ def _is_large(request: ProduceRequest) -> bool:
 
 
 def _handle_large(services: "ProduceServices", context: RequestContext, request: ProduceRequest) -> "Reply[Outcome]":
-    from odradek.broker.api.large_produce import LargeProduce  # 1.7 ms
-
     return LargeProduce(services, request, lambda piece: handle(services, context, piece)).start()
 
 
