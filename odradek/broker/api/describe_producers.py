@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from odradek.broker.large import TOPICS, Pieces, answer_in_slices, each_once, with_pauses
 from odradek.broker.security.acl.rules import GuardedRequest, authorize_each
 from odradek.common.acls import AclOperation, AclResourceType
-from odradek.controller.metadata.topic import validate_topic_name
+from odradek.controller.metadata.topic import topic_name_error, validate_topic_name
 from odradek.protocol.errors import KafkaError
 from odradek.protocol.message_types.describe_producers import (
     DescribeProducersRequest,
@@ -86,12 +86,9 @@ def _state_of(producer_id: int, producer: "Producer") -> ProducerState:
 
 def rule(guarded: "GuardedRequest") -> object:
     """Require READ on each topic with a valid name."""
-    return authorize_each(guarded, AclOperation.READ, AclResourceType.TOPIC, lambda topic: _valid(topic.name))
-
-
-def _valid(name: str) -> str | None:
-    try:
-        validate_topic_name(name)
-    except KafkaError:
-        return None
-    return name
+    return authorize_each(
+        guarded,
+        AclOperation.READ,
+        AclResourceType.TOPIC,
+        lambda topic: topic.name if topic_name_error(topic.name) is None else None,
+    )

@@ -13,8 +13,8 @@ from odradek.broker.large import TOGETHER, answer_in_slices, with_pauses
 from odradek.broker.security.acl.rules import GuardedRequest, then, with_refused
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.common.context import RequestContext
-from odradek.controller.metadata.topic import INTERNAL_TOPICS, validate_topic_name
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.controller.metadata.topic import INTERNAL_TOPICS, topic_name_error
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_topic_partitions import (
     Cursor,
     DescribeTopicPartitionsRequest,
@@ -90,8 +90,9 @@ def _describe(
     """Return a topic with up to ``limit`` partitions from ``first`` on, and the first partition left out, or None."""
     topic = services.controller.image.topics.get(name)
     if topic is None:
+        error = topic_name_error(name)
         return DescribeTopicPartitionsResponseTopic(
-            error_code=_why_not(name),
+            error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if error is None else error.code,
             name=name,
             is_internal=name in INTERNAL_TOPICS,
             topic_authorized_operations=TOPIC_OPERATIONS,
@@ -124,14 +125,6 @@ def _partition(state: "PartitionState", record: "PartitionRecord") -> DescribeTo
         last_known_elr=record.last_known_elr or (),
         offline_replicas=state.offline_replicas,
     )
-
-
-def _why_not(name: str) -> ErrorCode:
-    try:
-        validate_topic_name(name)
-    except KafkaError as error:
-        return error.code
-    return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
 
 def rule(guarded: "GuardedRequest") -> object:

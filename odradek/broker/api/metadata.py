@@ -23,8 +23,8 @@ from odradek.broker.large import TOGETHER, Pieces, Repeated, answer_in_slices
 from odradek.broker.security.acl.rules import GuardedRequest, keep_visible, then, with_refused
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.common.context import RequestContext
-from odradek.controller.metadata.topic import INTERNAL_TOPICS, validate_topic_name
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.controller.metadata.topic import INTERNAL_TOPICS, topic_name_error
+from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.metadata import (
     MetadataRequest,
     MetadataRequestTopic,
@@ -169,13 +169,7 @@ def _create_missing(services: "ClusterServices", context: RequestContext, reques
         return {}
     if request.allow_auto_topic_creation and services.config["auto.create.topics.enable"]:
         return services.auto_topic_creation.create(missing, context)
-    refused: dict[str, ErrorCode] = {}
-    for name in missing:
-        try:
-            validate_topic_name(name)
-        except KafkaError as error:
-            refused[name] = error.code
-    return refused
+    return {name: error.code for name in missing if (error := topic_name_error(name)) is not None}
 
 
 def _describe_in_slices(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from odradek.common.acls import AclOperation, AclResourceType
 from odradek.controller.metadata.features import STREAMS_VERSION
-from odradek.controller.metadata.topic import INTERNAL_TOPICS, validate_topic_name
+from odradek.controller.metadata.topic import INTERNAL_TOPICS, topic_name_error
 from odradek.coordinator.group.config import MemberContext
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.streams_group_heartbeat import (
@@ -83,16 +83,8 @@ def _problem(names: Collection[str]) -> str | None:
     internal = [name for name in names if name in INTERNAL_TOPICS]
     if internal:
         return f"Use of Kafka internal topics {','.join(internal)} in a Kafka Streams topology is prohibited."
-    invalid = [name for name in names if not _is_valid(name)]
+    invalid = [name for name in names if topic_name_error(name) is not None]
     return f"Topic names {','.join(invalid)} are not valid topic names." if invalid else None
-
-
-def _is_valid(name: str) -> bool:
-    try:
-        validate_topic_name(name)
-    except KafkaError:
-        return False
-    return True
 
 
 def _response(

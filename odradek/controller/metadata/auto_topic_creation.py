@@ -23,7 +23,7 @@ from odradek.controller.metadata.topic import (
     CONSUMER_OFFSETS_TOPIC,
     INTERNAL_TOPICS,
     SHARE_GROUP_STATE_TOPIC,
-    validate_topic_name,
+    topic_name_error,
 )
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -133,12 +133,10 @@ class AutoTopicCreation:
         refused: dict[str, ErrorCode] = {}
         context = creation_context(asked)
         for name in names:
-            try:
-                validate_topic_name(name)
-            except KafkaError as error:
+            error = topic_name_error(name)
+            if error is not None:
                 refused[name] = error.code
-                continue
-            if len(self._in_flight) < self._most_in_flight:
+            elif len(self._in_flight) < self._most_in_flight:
                 self._in_flight.setdefault(name, context)
         if self._in_flight and not self._is_creating:
             self._is_creating = True

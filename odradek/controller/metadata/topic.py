@@ -29,8 +29,8 @@ INTERNAL_TOPICS = frozenset({CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, SH
 _LEGAL_CHARACTERS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-")
 
 
-def validate_topic_name(name: str) -> None:
-    """Raise KafkaError(INVALID_TOPIC_EXCEPTION) unless ``name`` is a valid topic name."""
+def topic_name_error(name: str) -> KafkaError | None:
+    """Return INVALID_TOPIC_EXCEPTION, or None for a valid topic name."""
     problem = None
     if not name:
         problem = "it is empty"
@@ -40,8 +40,14 @@ def validate_topic_name(name: str) -> None:
         problem = f"'{name}' has {len(name)} characters, but at most {MAX_NAME_LENGTH} are allowed"
     elif not _LEGAL_CHARACTERS.issuperset(name):
         problem = f"'{name}' has characters other than ASCII letters and digits, '.', '_' and '-'"
-    if problem is not None:
-        raise KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Invalid topic name: {problem}.")
+    return None if problem is None else KafkaError(ErrorCode.INVALID_TOPIC_EXCEPTION, f"Invalid topic name: {problem}.")
+
+
+def validate_topic_name(name: str) -> None:
+    """Raise KafkaError(INVALID_TOPIC_EXCEPTION) unless ``name`` is a valid topic name."""
+    error = topic_name_error(name)
+    if error is not None:
+        raise error
 
 
 def has_collision_chars(name: str) -> bool:
