@@ -19,7 +19,7 @@ older version has the same content in another shape, ``_REWRITES`` makes the obj
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from struct import Struct
 from typing import Any, Final
@@ -27,8 +27,8 @@ from typing import Any, Final
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.frames import skip_tagged_fields
-from odradek.protocol.messages import load, messages
-from odradek.protocol.older_requests import older_shape
+from odradek.protocol.messages import Layout, load, messages
+from odradek.protocol.older_requests import request_shape
 from odradek.protocol.produce_request import (
     FIRST_BY_ID,
     FIRST_FLEXIBLE,
@@ -96,13 +96,7 @@ def _make_decoder(api_key: ApiKey, version: int) -> Decoder:
 
 
 def _make_general_decoder(api_key: ApiKey, version: int) -> Decoder:
-    layout = load(api_key, version, "request")
-    canonical = messages(api_key).classes["request"]
-    shape = older_shape(api_key, version)
-    rewrite = None if shape is None else shape.rewrite
-    if shape is not None:
-        own = {layout.name, *shape.reshaped}
-        canonical = {name: of for name, of in canonical.items() if name not in own}
+    layout, canonical, rewrite = request_shape(api_key, version)
     read = compile_reader(layout, canonical)
     flexible = layout.flexible
 
@@ -158,11 +152,7 @@ SuccessEncoder = Callable[[int, Any], "bytes | None"]
 @cache
 def response_encoder(api_key: ApiKey, version: int) -> Encoder:
     """Return ``encode(correlation_id, response)``: the frame with its length, as chunks of bytes or anything with a length."""
-    layout = load(api_key, version, "response")
-    rewrite = older_response(api_key, version)
-    canonical = messages(api_key).classes["response"] if rewrite is None else {}
-    # An ApiVersions response has header v0 in every version: the client may not know the flexible one (KIP-511).
-    flexible = layout.flexible and api_key != ApiKey.API_VERSIONS
+    layout, canonical, rewrite, flexible = response_shape(api_key, version)
     if rewrite is None:
         encode_in_one = compile_fixed_width_encoder(layout, canonical, tagged_header=flexible)
         if encode_in_one is not None:
@@ -180,9 +170,16 @@ def response_encoder(api_key: ApiKey, version: int) -> Encoder:
     return encode
 
 
-def older_response(api_key: ApiKey, version: int) -> Callable[[Any], Any] | None:
-    """Return the function that makes the object for this version's writer; None if the canonical response serves."""
-    return _REWRITES.get((api_key, version))
+def response_shape(api_key: ApiKey, version: int) -> tuple[Layout, Mapping[str, type[Any]], Callable[[Any], Any] | None, bool]:
+    """Return the fields of a response in that version, the canonical classes for its writer, and whether it has header v1.
+
+    The third item makes the object for the writer; None if the canonical response serves.
+    """
+    layout = load(api_key, version, "response")
+    rewrite = _REWRITES.get((api_key, version))
+    canonical = messages(api_key).classes["response"] if rewrite is None else {}
+    # An ApiVersions response has header v0 in every version: the client may not know the flexible one (KIP-511).
+    return layout, canonical, rewrite, layout.flexible and api_key != ApiKey.API_VERSIONS
 
 
 def success_encoder(api_key: ApiKey, version: int) -> SuccessEncoder | None:

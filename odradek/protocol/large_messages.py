@@ -17,11 +17,11 @@ from struct import Struct
 from typing import Any, Final
 
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.broker_codecs import older_response
+from odradek.protocol.broker_codecs import response_shape
 from odradek.protocol.errors import MalformedMessage
 from odradek.protocol.frames import skip_tagged_fields
-from odradek.protocol.messages import FieldSpec, Layout, load, messages
-from odradek.protocol.older_requests import older_shape
+from odradek.protocol.messages import FieldSpec, Layout
+from odradek.protocol.older_requests import request_shape
 from odradek.protocol.readers import Read, ReaderCompiler, indented
 from odradek.protocol.writers import FIXED_WIDTHS, Append, Write, WriterCompiler, compile_writer
 
@@ -30,8 +30,6 @@ BLOCK: Final = 256
 
 # The first lines of a function that must be a generator, even without another yield.
 NEVER_YIELD: Final = ("if False:", "    yield")
-
-ReadSliced = Callable[[bytes, int, "ItemBudget"], Generator[None, Any, tuple[Any, int]]]
 
 
 class _Limited:
@@ -52,27 +50,6 @@ class ItemBudget(_Limited):
         self.left -= count
         if self.left < 0:
             raise MalformedMessage(f"its arrays have more than {self.limit} items")
-
-
-def compile_sliced_reader(layout: Layout, canonical: Mapping[str, type[Any]]) -> ReadSliced:
-    """Compile ``read(frame, position, budget)``, a generator that returns the canonical object and its end.
-
-    ``read`` raises MalformedMessage.
-    """
-    read_struct: Any = _SlicedReaderCompiler(layout, canonical, views=False).compile()
-    is_sliced = has_arrays(layout)
-
-    def read(frame: bytes, position: int, budget: ItemBudget) -> Generator[None, Any, tuple[Any, int]]:
-        try:
-            if not is_sliced:
-                return read_struct(frame, position, len(frame))  # type: ignore[no-any-return]
-            return (yield from read_struct(frame, position, len(frame), budget))  # type: ignore[no-any-return]
-        except (IndexError, struct.error):
-            raise MalformedMessage("it ends before its fields do") from None
-        except UnicodeDecodeError as error:
-            raise MalformedMessage(f"a string is not UTF-8: {error}") from None
-
-    return read
 
 
 def has_arrays(layout: Layout) -> bool:
@@ -133,22 +110,6 @@ class Room(_Limited):
             raise ResponseTooLarge(f"the response has more than {self.limit} bytes")
 
 
-def _in_runs(chunks: list[bytes]) -> list[bytes]:
-    """Return the same bytes in fewer chunks, with the small ones joined."""
-    if len(chunks) < 2:
-        return chunks
-    found = []
-    first = size = 0
-    for place, chunk in enumerate(chunks, 1):
-        size += len(chunk)
-        if size >= _RUN_BYTES:
-            found.append(b"".join(chunks[first:place]))
-            first, size = place, 0
-    if size:
-        found.append(b"".join(chunks[first:]))
-    return found
-
-
 def compile_sliced_writer(layout: Layout, canonical: Mapping[str, type[Any]]) -> WriteSliced:
     """Compile the generator for ``layout``; see ``writers.compile_writer``."""
     if has_arrays(layout):
@@ -175,7 +136,7 @@ class _SlicedWriterCompiler(WriterCompiler):
             item = [line.replace("append", "part.append") for line in super()._items(spec)[1:]]
         elif has_arrays(spec.layout):
             self._scope[f"write_{spec.name}"] = _SlicedWriterCompiler(spec.layout, self._canonical).compile()
-            self._scope["in_runs"] = _in_runs
+            self._scope["joined"] = _joined
             return [
                 "known = {}",
                 "for i in v:",
@@ -183,7 +144,7 @@ class _SlicedWriterCompiler(WriterCompiler):
                 "    if part is None:",
                 "        part, left = [], room.left",
                 f"        yield from write_{spec.name}(part.append, i, room)",
-                "        part = known[id(i)] = in_runs(part)",
+                f"        part = known[id(i)] = yield from joined(part, {_RUN_BYTES})",
                 "        left -= room.left",
                 "    else:",
                 "        left = 0",
@@ -218,24 +179,27 @@ def sliced_decoder(api_key: ApiKey, version: int) -> SlicedDecoder:
 
     ``most_items`` limits the items of all its arrays together. Raises MalformedMessage only.
     """
-    layout = load(api_key, version, "request")
-    canonical = messages(api_key).classes["request"]
-    shape = older_shape(api_key, version)
-    if shape is not None:
-        own = {layout.name, *shape.reshaped}
-        canonical = {name: of for name, of in canonical.items() if name not in own}
-    read = compile_sliced_reader(layout, canonical)
-    flexible = layout.flexible
+    layout, canonical, rewrite = request_shape(api_key, version)
+    read: Any = _SlicedReaderCompiler(layout, canonical, views=False).compile()
+    is_sliced = has_arrays(layout)
+    name = f"{api_key.name} v{version}"
 
     def decode(frame: bytes, position: int, most_items: int) -> Generator[None, Any, Any]:
         try:
-            start = skip_tagged_fields(frame, position) if flexible else position
-            request, _ = yield from read(frame, start, ItemBudget(most_items))
+            start = skip_tagged_fields(frame, position) if layout.flexible else position
+            if is_sliced:
+                request, _ = yield from read(frame, start, len(frame), ItemBudget(most_items))
+            else:
+                request, _ = read(frame, start, len(frame))
+        except (IndexError, struct.error):
+            raise MalformedMessage(f"{name}: it ends before its fields do") from None
+        except UnicodeDecodeError as error:
+            raise MalformedMessage(f"{name}: a string is not UTF-8: {error}") from None
         except MalformedMessage as error:
-            raise MalformedMessage(f"{api_key.name} v{version}: {error.reason}") from None
+            raise MalformedMessage(f"{name}: {error.reason}") from None
         except Exception as error:  # noqa: BLE001  any exception of a decoder is the bytes' fault
-            raise MalformedMessage(f"{api_key.name} v{version}: {type(error).__name__}: {error}") from None
-        return request if shape is None else shape.rewrite(request)
+            raise MalformedMessage(f"{name}: {type(error).__name__}: {error}") from None
+        return request if rewrite is None else rewrite(request)
 
     return decode
 
@@ -246,10 +210,7 @@ def sliced_encoder(api_key: ApiKey, version: int) -> SlicedEncoder:
 
     It raises ResponseTooLarge if the response does not fit.
     """
-    layout = load(api_key, version, "response")
-    rewrite = older_response(api_key, version)
-    canonical = messages(api_key).classes["response"] if rewrite is None else {}
-    flexible = layout.flexible and api_key != ApiKey.API_VERSIONS
+    layout, canonical, rewrite, flexible = response_shape(api_key, version)
     write = compile_sliced_writer(layout, canonical)
 
     def encode(correlation_id: int, response: Any, room: Room) -> Generator[None, Any, list[bytes]]:
@@ -257,18 +218,18 @@ def sliced_encoder(api_key: ApiKey, version: int) -> SlicedEncoder:
         yield from write(chunks.append, response if rewrite is None else rewrite(response), room)
         size = sum(map(len, chunks)) + 4
         chunks[0] = _HEADER_V1(size + 1, correlation_id, 0) if flexible else _HEADER_V0(size, correlation_id)
-        return (yield from _joined(chunks))
+        return (yield from _joined(chunks, _CHUNK_BYTES))
 
     return encode
 
 
-def _joined(chunks: list[bytes]) -> Generator[None, Any, list[bytes]]:
-    """Join ``chunks`` into chunks of ``_CHUNK_BYTES`` or a little more. Empties the joined ones in ``chunks``."""
+def _joined(chunks: list[bytes], least_bytes: int) -> Generator[None, Any, list[bytes]]:
+    """Join ``chunks`` into chunks of ``least_bytes`` or a little more. Empties the joined ones in ``chunks``."""
     found = []
     first = size = 0
     for place, chunk in enumerate(chunks, 1):
         size += len(chunk)
-        if size >= _CHUNK_BYTES:
+        if size >= least_bytes:
             found.append(b"".join(chunks[first:place]))
             chunks[first:place] = [b""] * (place - first)
             first, size = place, 0

@@ -5,12 +5,12 @@ object into the canonical request: a single coordinator key, group, member or tr
 become topics.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import MalformedMessage
-from odradek.protocol.messages import messages
+from odradek.protocol.messages import Layout, load, messages
 
 _UPGRADE = 1
 _SAFE_DOWNGRADE = 2
@@ -25,9 +25,18 @@ class OlderShape(NamedTuple):
     reshaped: frozenset[str] = frozenset()
 
 
-def older_shape(api_key: ApiKey, version: int) -> OlderShape | None:
-    """Return the shape of that version; None if its fields correspond to the canonical request's by name."""
-    return next((shape for shape in _SHAPES.get(api_key, ()) if version <= shape.last), None)
+def request_shape(api_key: ApiKey, version: int) -> tuple[Layout, Mapping[str, type[Any]], Callable[[Any], Any] | None]:
+    """Return the fields of a request in that version, and the canonical classes for its reader.
+
+    The third item converts the reader's result; None if its fields correspond to the canonical request's by name.
+    """
+    layout = load(api_key, version, "request")
+    canonical = messages(api_key).classes["request"]
+    shape = next((shape for shape in _SHAPES.get(api_key, ()) if version <= shape.last), None)
+    if shape is None:
+        return layout, canonical, None
+    own = {layout.name, *shape.reshaped}
+    return layout, {name: of for name, of in canonical.items() if name not in own}, shape.rewrite
 
 
 def _canonical(api_key: ApiKey, older: Any, **fields: Any) -> Any:
