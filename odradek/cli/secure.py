@@ -27,7 +27,6 @@ import json
 import os
 import secrets
 import socket
-from dataclasses import dataclass
 from pathlib import Path
 from shlex import quote
 from typing import TYPE_CHECKING, Final, NamedTuple
@@ -74,46 +73,18 @@ class CannotSecure(OSError):
     """The package for making certificates is missing, or an existing file cannot be used."""
 
 
-@dataclass(frozen=True, slots=True)
 class SecureFiles:
-    """The paths of the files."""
+    """The paths of the files. ``client_properties`` are the settings for Java clients."""
 
-    directory: Path
-
-    @property
-    def authority(self) -> Path:
-        """Return the path of the authority's certificate."""
-        return self.directory / "secure-ca.pem"
-
-    @property
-    def authority_key(self) -> Path:
-        """Return the path of the authority's key."""
-        return self.directory / "secure-ca.key"
-
-    @property
-    def broker(self) -> Path:
-        """Return the path of the broker's certificate and key."""
-        return self.directory / "secure-broker.pem"
-
-    @property
-    def password(self) -> Path:
-        """Return the path of the user's password."""
-        return self.directory / "secure-password"
-
-    @property
-    def http_token(self) -> Path:
-        """Return the path of the control API's token."""
-        return self.directory / "secure-http-token"
-
-    @property
-    def metrics_token(self) -> Path:
-        """Return the path of the metrics' token."""
-        return self.directory / "secure-metrics-token"
-
-    @property
-    def client_properties(self) -> Path:
-        """Return the path of the settings for Java clients."""
-        return self.directory / "secure-client.properties"
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+        self.authority = directory / "secure-ca.pem"
+        self.authority_key = directory / "secure-ca.key"
+        self.broker = directory / "secure-broker.pem"
+        self.password = directory / "secure-password"
+        self.http_token = directory / "secure-http-token"
+        self.metrics_token = directory / "secure-metrics-token"
+        self.client_properties = directory / "secure-client.properties"
 
     def make(self, hosts: Sequence[str]) -> None:
         """Make missing and expiring files, for a broker with these hosts. Raises CannotSecure, OSError."""
@@ -248,7 +219,6 @@ def _make_super_user(settings: dict[str, str]) -> None:
         settings["super.users"] = ";".join([*named, principal])
 
 
-_LOGIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"
 _TEMPLATE: Final = """
 Clients must use TLS, and log in as the user {user}. The secrets are in files that only their owner can read.
 
@@ -331,7 +301,7 @@ def client_lines(address: str, files: SecureFiles, http_url: str | None = None) 
         address=_quoted(address),
         authority=_quoted(files.authority),
         password=_quoted(files.password),
-        module=_LOGIN_MODULE,
+        module=_PLAIN_MODULE,
         properties=files.client_properties,
         more=more,
     )
@@ -346,7 +316,7 @@ def write_client_properties(address: str, files: SecureFiles) -> None:
         "ssl.truststore.type": "PEM",
         "ssl.truststore.certificates": files.authority.read_text(encoding="ascii"),
         "sasl.mechanism": "PLAIN",
-        "sasl.jaas.config": f'{_LOGIN_MODULE} required username="{USER}" password="{password}";',
+        "sasl.jaas.config": f'{_PLAIN_MODULE} required username="{USER}" password="{password}";',
     }
     lines = [property_line(key, value) + "\n" for key, value in settings.items()]
     write_secret(files.client_properties, "".join(lines).encode())
