@@ -6,8 +6,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
 from odradek.cli.cluster import Refused, Unreachable
-from odradek.cli.options import command_config, security_hint
-from odradek.cli.suggestions import did_you_mean
+from odradek.cli.options import command_config, did_you_mean, security_hint
 from odradek.client.api import ClientError, RequestRefused, UnsupportedVersion
 from odradek.client.cluster_client import ClusterClient, NoAnswer, open_cluster
 from odradek.protocol.errors import ErrorCode

@@ -10,8 +10,7 @@ from typing import Final
 import click
 
 from odradek.cli.cluster import Cluster, Connection, Refused, check
-from odradek.cli.options import Servers, asks_a_broker, help_where_nothing_is_asked, key_and_value, show
-from odradek.cli.suggestions import did_you_mean
+from odradek.cli.options import Servers, asks_a_broker, did_you_mean, help_where_nothing_is_asked, key_and_value, show
 from odradek.client.admin_apis import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_configs import (

@@ -3,7 +3,7 @@
 from typing import Any
 
 from odradek.cli.cluster import Cluster, Refused, Unreachable, check, patiently
-from odradek.cli.suggestions import did_you_mean
+from odradek.cli.options import did_you_mean
 from odradek.client.admin_apis import LIST_GROUPS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.list_groups import ListGroupsRequest

@@ -8,9 +8,8 @@ from typing import Any, NoReturn, cast
 import click
 
 from odradek.build import description
-from odradek.cli.options import help_where_nothing_is_asked, key_and_value
+from odradek.cli.options import did_you_mean, help_where_nothing_is_asked, key_and_value
 from odradek.cli.serve_options import Http, ServeOptions, parse_topics, serves_http, takes_log_level
-from odradek.cli.suggestions import did_you_mean
 
 # Each command is imported when it is called.
 _ELSEWHERE = {

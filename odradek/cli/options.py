@@ -12,7 +12,7 @@ missing value. JSON (``--json``) has the same columns as keys (``log_end_offset`
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -150,6 +150,15 @@ def key_and_value(_context: click.Context, _option: click.Parameter, settings: t
             raise click.BadParameter(message)
         parsed[key.strip()] = value.strip()
     return parsed
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return ``; did you mean X?``, or "" if no known name resembles the word."""
+    from difflib import get_close_matches  # 4 ms, for a wrong name only
+
+    by_lower_case = {name.lower(): name for name in known}
+    close = get_close_matches(word.lower(), by_lower_case)
+    return f"; did you mean {' or '.join(by_lower_case[name] for name in close)}?" if close else ""
 
 
 Row = Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""The process of a broker or a controller: limits, signals, garbage collection, memory, and its end.
+"""The process of a broker or a controller: limits, signals, garbage collection, memory, threads, and its end.
 
 The interpreter collects its youngest generation of objects often, the middle one seldom, and the oldest hardly ever. Each
 collection stops the event loop, for some milliseconds per 100,000 objects. A large request makes a million objects, and a
@@ -17,8 +17,8 @@ import contextlib
 import gc
 import signal
 import sys
-from collections.abc import Callable
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator
 from typing import Final
 
 from odradek.storage.log.open_segments import fit_limit
@@ -138,5 +138,34 @@ def trim_heap() -> None:
     """Return free memory to the system; no effect unless the C library is glibc."""
     import ctypes  # 8 ms
 
-    with suppress(OSError, AttributeError):
+    with contextlib.suppress(OSError, AttributeError):
         ctypes.CDLL(None).malloc_trim(0)
+
+
+# The time one thread may run while another waits, during a thread's long work. Python's default is 5 ms.
+_SWITCH_INTERVAL_S: Final = 0.0002
+
+
+class ThreadsChangeOften:
+    """A context manager for any thread. Inside, the interpreter switches threads often, so requests need not wait."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._entered = 0
+        self._interval_s = 0.0
+
+    @contextlib.contextmanager
+    def __call__(self) -> Iterator[None]:
+        """Enter one of the contexts. Any thread may do so."""
+        with self._lock:
+            self._entered += 1
+            if self._entered == 1:
+                self._interval_s = sys.getswitchinterval()
+                sys.setswitchinterval(min(self._interval_s, _SWITCH_INTERVAL_S))
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._entered -= 1
+                if not self._entered:
+                    sys.setswitchinterval(self._interval_s)

@@ -17,7 +17,6 @@ from odradek.broker.start.broker_server import BrokerServer
 from odradek.broker.start.server import BrokerOptions
 from odradek.broker.start.shared_server import SharedServer
 from odradek.cli import process
-from odradek.cli.thread_switches import ThreadsChangeOften
 from odradek.common.config.broker_config import BrokerConfig
 from odradek.common.config.table_security import principals
 from odradek.common.context import ANONYMOUS
@@ -159,7 +158,7 @@ def _poll_busily(broker: "BrokerCore") -> None:
 
 def _background() -> ThreadedBackground:
     """Return threads beside which requests need not wait."""
-    return ThreadedBackground(beside_long_work=ThreadsChangeOften())
+    return ThreadedBackground(beside_long_work=process.ThreadsChangeOften())
 
 
 def usable_cores() -> int:

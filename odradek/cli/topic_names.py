@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from odradek.cli.cluster import Cluster, Refused
-from odradek.cli.suggestions import did_you_mean
+from odradek.cli.options import did_you_mean
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.metadata import MetadataResponseTopic
 
