@@ -11,10 +11,9 @@ import click
 from odradek.cli.async_cluster import find_topic, with_cluster
 from odradek.cli.cluster import Refused
 from odradek.cli.consume_from import BEGINNING, Start, parse_start, start_offsets
-from odradek.cli.jq_filter import jq_filter
 from odradek.cli.options import Servers, reaches_a_broker
 from odradek.cli.progress import Progress, is_terminal
-from odradek.cli.record_format import InvalidFormat, Render, as_json, compiled_format, plain
+from odradek.cli.record_format import InvalidFormat, Render, as_json, compiled_format, jq_filter, plain
 from odradek.client.api import ClientError
 from odradek.client.apis import LATEST_TIMESTAMP
 from odradek.client.cluster_client import ClusterClient

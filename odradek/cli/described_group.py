@@ -1,4 +1,4 @@
-"""A group as any broker describes it: its state, its members with their assignments, and its offsets.
+"""The groups of each broker, and a group as any broker describes it: its state, members, assignments and offsets.
 
 DescribeGroups describes classic groups. The assignments of their members are bytes in the clients' own consumer protocol.
 ConsumerGroupDescribe describes groups of the newer protocol (KIP-848), ShareGroupDescribe share groups (KIP-932), and
@@ -7,12 +7,15 @@ ones.
 """
 
 from dataclasses import dataclass, field
+from typing import Any
 
-from odradek.cli.cluster import Cluster, Connection, Refused, check, patiently
+from odradek.cli.cluster import Cluster, Connection, Refused, Unreachable, check, patiently
+from odradek.cli.options import did_you_mean
 from odradek.client.admin_apis import (
     CONSUMER_GROUP_DESCRIBE,
     DESCRIBE_GROUPS,
     DESCRIBE_SHARE_GROUP_OFFSETS,
+    LIST_GROUPS,
     SHARE_GROUP_DESCRIBE,
     STREAMS_GROUP_DESCRIBE,
 )
@@ -30,6 +33,7 @@ from odradek.protocol.message_types.describe_share_group_offsets import (
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsRequestGroup,
 )
+from odradek.protocol.message_types.list_groups import ListGroupsRequest
 from odradek.protocol.message_types.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from odradek.protocol.message_types.share_group_describe import Member as ShareMember
 from odradek.protocol.message_types.share_group_describe import ShareGroupDescribeRequest
@@ -206,3 +210,33 @@ def end_offsets(cluster: Cluster, partitions: set[Partition]) -> dict[Partition,
     """Return the log end offset of each partition; None if its leader does not give it."""
     found = cluster.list_offsets(dict.fromkeys(partitions, LATEST_TIMESTAMP))
     return {partition: None if isinstance(offset, Refused) else offset for partition, offset in found.items()}
+
+
+def groups_of_broker(cluster: Cluster, node_id: int) -> list[dict[str, Any]]:
+    """Return the groups of one broker; none if it does not answer."""
+    return cluster.tried(lambda: patiently(lambda: _listed(cluster, node_id))) or []
+
+
+def _listed(cluster: Cluster, node_id: int) -> list[dict[str, Any]]:
+    answer = cluster.node(node_id).call(LIST_GROUPS, ListGroupsRequest())
+    check(f"groups of broker {node_id}", answer.error_code)
+    return [
+        {
+            "group": str(group.group_id),
+            # Version 4 added the state, version 5 the type.
+            "state": group.group_state or None,
+            "type": group.group_type or None,
+            "protocol_type": group.protocol_type,
+            "coordinator": node_id,
+        }
+        for group in answer.groups
+    ]
+
+
+def with_similar_groups(cluster: Cluster, name: str, failure: Refused | Unreachable) -> Refused | Unreachable:
+    """Return the failure; for a group that does not exist, with the names that it resembles."""
+    if not isinstance(failure, Refused) or failure.code is not ErrorCode.GROUP_ID_NOT_FOUND:
+        return failure
+    known = [row["group"] for node in cluster.nodes() for row in groups_of_broker(cluster, node.node_id)]
+    similar = did_you_mean(name, known)
+    return Refused(name, ErrorCode.GROUP_ID_NOT_FOUND, f"there is no such group{similar}") if similar else failure

@@ -13,9 +13,8 @@ from typing import Any
 import click
 
 from odradek.cli.cluster import Cluster, Refused, Unreachable, check, patiently
-from odradek.cli.described_group import SHARE, DescribedGroup, describe_group, end_offsets
+from odradek.cli.described_group import SHARE, DescribedGroup, describe_group, end_offsets, groups_of_broker, with_similar_groups
 from odradek.cli.explain_group import explain
-from odradek.cli.group_names import groups_of_broker, with_similar_groups
 from odradek.cli.group_offsets import alter_start_offsets, commit_offsets, delete_offsets
 from odradek.cli.options import (
     Servers,

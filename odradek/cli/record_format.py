@@ -1,4 +1,4 @@
-r"""The ways ``odradek consume`` writes a record: as its value, by a format string, or as a JSON object.
+r"""The ways ``odradek consume`` writes a record: as its value, by a format string, as a JSON object, or by a jq program.
 
 A format string has kcat's tokens, and escapes such as ``\n``, ``\t`` and ``\x00``:
 
@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, Final, TypeAlias
+
+import click
 
 from odradek.client.known_cluster import Partition
 from odradek.protocol.records import Record
@@ -121,3 +123,34 @@ def _field(name: str, data: bytes | None) -> dict[str, Any]:
 def _header(data: bytes | None) -> Any:  # noqa: ANN401  a part of a JSON document
     text = utf8_or_none(data)
     return {"base64": encode_base64(data)} if data is not None and text is None else text
+
+
+def jq_filter(program: str) -> Render:
+    """Return the function of a jq program, by the library jq (the extra ``jq``). Raises click.ClickException.
+
+    A record without a result is left out.
+    """
+    compiled = _compiled_jq(program)
+
+    def render(partition: Partition, record: Record) -> bytes:
+        if record.value is None:
+            return b""
+        try:
+            results: list[object] = compiled.input_value(json.loads(record.value)).all()
+        except ValueError as error:
+            place = f"{partition[0]}-{partition[1]} at offset {record.offset}"
+            raise click.ClickException(f"{place}: jq: {error}; --value-filter leaves records out") from error
+        return b"".join(json.dumps(result, ensure_ascii=False).encode() + b"\n" for result in results)
+
+    return render
+
+
+def _compiled_jq(program: str) -> Any:  # noqa: ANN401  the library has no types
+    try:
+        from jq import compile as compile_program  # type: ignore[import-not-found, unused-ignore]
+    except ImportError:
+        raise click.UsageError("--jq needs the library jq: pip install 'odradek[jq]'") from None
+    try:
+        return compile_program(program)
+    except ValueError as error:
+        raise click.UsageError(f"--jq {program}: {error}") from error

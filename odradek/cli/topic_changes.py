@@ -5,11 +5,10 @@ from typing import Final
 
 import click
 
-from odradek.cli.cluster import Cluster, Refused, Unreachable, check
+from odradek.cli.cluster import Cluster, Refused, Unreachable, check, known_topics
 from odradek.cli.configs import TOPIC, alter_configs, changes_of
 from odradek.cli.consume_from import Start, parse_start
 from odradek.cli.options import Servers, asks_a_broker, exit_status, key_and_value, show
-from odradek.cli.topic_names import known_topics
 from odradek.client.admin_apis import CREATE_PARTITIONS, DELETE_RECORDS
 from odradek.client.apis import LATEST_TIMESTAMP
 from odradek.client.known_cluster import Partition

@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from odradek.cli.cluster import Cluster, Refused
+from odradek.cli.cluster import Cluster, Refused, known_topics, unknown_topic
 from odradek.cli.options import (
     Servers,
     asks_a_broker,
@@ -16,7 +16,6 @@ from odradek.cli.options import (
     show_json,
 )
 from odradek.cli.topic_changes import alter, delete_records
-from odradek.cli.topic_names import known_topics, unknown_topic
 from odradek.client.admin_apis import CREATE_TOPICS, DELETE_TOPICS, DESCRIBE_CONFIGS
 from odradek.client.apis import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
 from odradek.protocol.errors import ErrorCode
