@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, cast
 import click
 
 from odradek.cli.cluster import Cluster, Refused, check
-from odradek.cli.options import Servers, asks_a_broker, exit_status, help_where_nothing_is_asked, show
+from odradek.cli.options import Servers, asks_a_broker, command_group, exit_status, show
 from odradek.client.admin_apis import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 from odradek.protocol.message_types.create_acls import AclCreation, CreateAclsRequest
 from odradek.protocol.message_types.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
@@ -66,11 +66,9 @@ def resource_named(kind: str, name: str) -> Resource:
     return Resource(_RESOURCES.index(kind), name[:-1] if is_prefix else name, pattern)
 
 
-@click.group(invoke_without_command=True)
-@click.pass_context
-def acls(context: click.Context) -> None:
+@command_group()
+def acls() -> None:
     """Manage access control lists of any Kafka cluster."""
-    help_where_nothing_is_asked(context)
 
 
 @acls.command()

@@ -6,7 +6,7 @@ Kafka's command is kafka-client-metrics.sh. Pushed metrics are on the metrics en
 import click
 
 from odradek.cli.cluster import Cluster, check
-from odradek.cli.options import Servers, asks_a_broker, help_where_nothing_is_asked, show
+from odradek.cli.options import Servers, asks_a_broker, command_group, show
 from odradek.client.admin_apis import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS, LIST_CONFIG_RESOURCES
 from odradek.protocol.message_types.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from odradek.protocol.message_types.incremental_alter_configs import (
@@ -22,11 +22,9 @@ _CONFIGS = ("metrics", "interval.ms", "match")
 _LISTED = ("name", "metrics", "interval_ms", "match")
 
 
-@click.group("client-metrics", invoke_without_command=True)
-@click.pass_context
-def client_metrics(context: click.Context) -> None:
+@command_group("client-metrics")
+def client_metrics() -> None:
     """Manage subscriptions to clients' own metrics."""
-    help_where_nothing_is_asked(context)
 
 
 @client_metrics.command("list")

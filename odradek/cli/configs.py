@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from odradek.cli.cluster import Cluster, Connection, Refused, check
-from odradek.cli.options import Servers, asks_a_broker, did_you_mean, help_where_nothing_is_asked, key_and_value, show
+from odradek.cli.options import Servers, asks_a_broker, command_group, did_you_mean, key_and_value, show
 from odradek.client.admin_apis import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_configs import (
@@ -50,11 +50,9 @@ _DESCRIBED: Final = ("config", "value", "source", "read_only")
 _ALTERED: Final = ("config", "value")
 
 
-@click.group(invoke_without_command=True)
-@click.pass_context
-def configs(context: click.Context) -> None:
+@command_group()
+def configs() -> None:
     """Show and change configs of topics, brokers and groups."""
-    help_where_nothing_is_asked(context)
 
 
 @configs.command()

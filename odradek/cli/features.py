@@ -12,7 +12,7 @@ import click
 
 from odradek.cli.cluster import Cluster, Refused, check
 from odradek.cli.feature_levels import METADATA_VERSION, metadata_level, metadata_version, release_levels
-from odradek.cli.options import Servers, asks_a_broker, exit_status, help_where_nothing_is_asked, show
+from odradek.cli.options import Servers, asks_a_broker, command_group, exit_status, show
 from odradek.client.admin_apis import API_VERSIONS, UPDATE_FEATURES
 from odradek.protocol.message_types.api_versions import ApiVersionsRequest, ApiVersionsResponse
 from odradek.protocol.message_types.update_features import FeatureUpdateKey, UpdateFeaturesRequest
@@ -27,11 +27,9 @@ _DESCRIBED: Final = ("feature", "level", "lowest", "highest", "metadata_version"
 _CHANGED: Final = ("feature", "before", "level", "metadata_version")
 
 
-@click.group(invoke_without_command=True)
-@click.pass_context
-def features(context: click.Context) -> None:
+@command_group()
+def features() -> None:
     """Show, raise and lower the feature levels of any Kafka cluster."""
-    help_where_nothing_is_asked(context)
 
 
 def _feature_and_level(_context: click.Context, _option: click.Parameter, given: tuple[str, ...]) -> Levels:

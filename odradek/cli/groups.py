@@ -19,8 +19,8 @@ from odradek.cli.group_offsets import alter_start_offsets, commit_offsets, delet
 from odradek.cli.options import (
     Servers,
     asks_a_broker,
+    command_group,
     exit_status,
-    help_where_nothing_is_asked,
     render,
     show,
     show_json,
@@ -41,11 +41,9 @@ _SHARE_PARTITION = ("topic", "partition", "start_offset", "lag", "consumer_ids")
 _MEMBER = ("consumer_id", "instance_id", "host", "client_id", "partitions", "assignment")
 
 
-@click.group(invoke_without_command=True)
-@click.pass_context
-def groups(context: click.Context) -> None:
+@command_group()
+def groups() -> None:
     """Manage consumer groups, share groups and streams groups of any Kafka broker."""
-    help_where_nothing_is_asked(context)
 
 
 groups.add_command(explain)

@@ -127,6 +127,16 @@ def help_where_nothing_is_asked(context: click.Context) -> None:
         context.exit(2)
 
 
+def command_group(name: str | None = None) -> Callable[[Callable[[], None]], click.Group]:
+    """Turn a function, of which only name and docstring count, into a group of commands with ``help_where_nothing_is_asked``."""
+
+    def decorate(described: Callable[[], None]) -> click.Group:
+        callback = click.pass_context(help_where_nothing_is_asked)
+        return click.Group(name or described.__name__, help=described.__doc__, callback=callback, invoke_without_command=True)
+
+    return decorate
+
+
 def parse_servers(text: str) -> list[tuple[str, int]]:
     """Parse ``HOST:PORT,HOST:PORT``; an IPv6 host is in brackets."""
     servers = []

@@ -8,7 +8,7 @@ from typing import Any, Final, cast
 import click
 
 from odradek.cli.cluster import Cluster, Refused, check
-from odradek.cli.options import Servers, asks_a_broker, exit_status, help_where_nothing_is_asked, show
+from odradek.cli.options import Servers, asks_a_broker, command_group, exit_status, show
 from odradek.client.admin_apis import ALTER_CLIENT_QUOTAS, DESCRIBE_CLIENT_QUOTAS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.alter_client_quotas import (
@@ -66,15 +66,13 @@ def _key_and_number(_context: click.Context, _parameter: click.Parameter, given:
     return found
 
 
-@click.group(invoke_without_command=True)
-@click.pass_context
-def quotas(context: click.Context) -> None:
+@command_group()
+def quotas() -> None:
     """Manage client quotas of any Kafka cluster.
 
     Quotas of users and client ids: producer_byte_rate, consumer_byte_rate, request_percentage, controller_mutation_rate.
     Quotas of addresses: connection_creation_rate.
     """
-    help_where_nothing_is_asked(context)
 
 
 @quotas.command("list")

@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import click
 
 from odradek.cli.cluster import Cluster, Refused, check
-from odradek.cli.options import Servers, asks_a_broker, help_where_nothing_is_asked, show
+from odradek.cli.options import Servers, asks_a_broker, command_group, show
 from odradek.client.admin_apis import (
     CREATE_DELEGATION_TOKEN,
     CREATE_DELEGATION_TOKEN_FOR_ANOTHER,
@@ -52,11 +52,9 @@ def _principals(context: click.Context, option: click.Parameter, given: tuple[st
     return [found for each in given if (found := _principal(context, option, each)) is not None]
 
 
-@click.group(invoke_without_command=True)
-@click.pass_context
-def tokens(context: click.Context) -> None:
+@command_group()
+def tokens() -> None:
     """Manage delegation tokens, which let others log in as their owner."""
-    help_where_nothing_is_asked(context)
 
 
 @tokens.command("list")

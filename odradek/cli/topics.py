@@ -8,8 +8,8 @@ from odradek.cli.cluster import Cluster, Refused, known_topics, unknown_topic
 from odradek.cli.options import (
     Servers,
     asks_a_broker,
+    command_group,
     exit_status,
-    help_where_nothing_is_asked,
     key_and_value,
     render,
     show,
@@ -35,11 +35,9 @@ _PARTITION = ("topic", "partition", "leader", "leader_epoch", "replicas", "isr",
 _CONFIG = ("topic", "config", "value")
 
 
-@click.group(invoke_without_command=True)
-@click.pass_context
-def topics(context: click.Context) -> None:
+@command_group()
+def topics() -> None:
     """Manage topics of any Kafka broker."""
-    help_where_nothing_is_asked(context)
 
 
 topics.add_command(alter)

@@ -19,7 +19,7 @@ from odradek.cli.open_transactions import (
     partitions_in,
     partitions_of,
 )
-from odradek.cli.options import Servers, asks_a_broker, exit_status, help_where_nothing_is_asked, names_a_partition, show
+from odradek.cli.options import Servers, asks_a_broker, command_group, exit_status, names_a_partition, show
 from odradek.client.admin_apis import (
     INIT_PRODUCER_ID,
     LIST_TRANSACTIONS,
@@ -67,11 +67,9 @@ _OPEN = frozenset(STATE_NAMES[state] for state in (TransactionState.ONGOING, *PR
 _MINUTE_MS = 60_000
 
 
-@click.group(invoke_without_command=True)
-@click.pass_context
-def transactions(context: click.Context) -> None:
+@command_group()
+def transactions() -> None:
     """Manage transactions of any Kafka broker."""
-    help_where_nothing_is_asked(context)
 
 
 @transactions.command("list")

@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from odradek.cli.cluster import Cluster, Refused, check
-from odradek.cli.options import Servers, asks_a_broker, exit_status, help_where_nothing_is_asked, show
+from odradek.cli.options import Servers, asks_a_broker, command_group, exit_status, show
 from odradek.client.admin_apis import ALTER_USER_SCRAM_CREDENTIALS, DESCRIBE_USER_SCRAM_CREDENTIALS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.alter_user_scram_credentials import (
@@ -37,11 +37,9 @@ _mechanism = click.option(
 )
 
 
-@click.group(invoke_without_command=True)
-@click.pass_context
-def users(context: click.Context) -> None:
+@command_group()
+def users() -> None:
     """Manage users that authenticate by SCRAM."""
-    help_where_nothing_is_asked(context)
 
 
 @users.command("list")
