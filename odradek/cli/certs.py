@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Final
 
 import click
 
+from odradek.cli.options import CannotWork
 from odradek.cli.secure import write_secret
 
 if TYPE_CHECKING:
@@ -16,10 +17,6 @@ _HOSTS: Final = ("localhost", "127.0.0.1", "::1")
 _HOST_HELP: Final = f"A host name or address of the broker; repeatable.  [default: {', '.join(_HOSTS)}]"
 _BROKER: Final = "broker"
 _RESERVED: Final = frozenset({"ca", _BROKER, "truststore"})
-
-
-class _CannotMake(click.ClickException):
-    exit_code = 2
 
 
 @click.command("certs")
@@ -38,7 +35,7 @@ def certs(*, directory: Path, hosts: tuple[str, ...], clients: tuple[str, ...], 
     try:
         from odradek.testing.certificates import CertificateAuthority  # the extra tls
     except ImportError as error:
-        raise _CannotMake(f"this needs cryptography: pip install 'odradek[tls]' ({error})") from error
+        raise CannotWork(f"this needs cryptography: pip install 'odradek[tls]' ({error})") from error
     try:
         directory.mkdir(parents=True, exist_ok=True)
         authority = _authority(CertificateAuthority, directory, days, password)
@@ -49,7 +46,7 @@ def certs(*, directory: Path, hosts: tuple[str, ...], clients: tuple[str, ...], 
             if renew or not (directory / f"{name}.pem").exists():
                 _write(directory, name, authority.issue(client, days=days), password)
     except (OSError, ValueError) as error:
-        raise _CannotMake(str(error)) from error
+        raise CannotWork(str(error)) from error
     for line in broker_lines(directory.absolute()):
         click.echo(line)
     return 0
@@ -85,5 +82,5 @@ def _file_name(client: str) -> str:
     """Return the name of a client's files: its common name."""
     name = next((part[3:] for part in client.split(",") if part.upper().startswith("CN=")), client).strip()
     if not name or "/" in name or "\\" in name or name.startswith(".") or name in _RESERVED:
-        raise _CannotMake(f"--client {client!r}: its common name cannot be a file's name; choose another one")
+        raise CannotWork(f"--client {client!r}: its common name cannot be a file's name; choose another one")
     return name

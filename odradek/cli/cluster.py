@@ -15,7 +15,7 @@ from typing import Any, Self, TypeVar
 
 import click
 
-from odradek.cli.options import command_config, did_you_mean, security_hint
+from odradek.cli.options import CannotWork, command_config, did_you_mean, security_hint
 from odradek.client.api import (
     Api,
     ClientError,
@@ -100,16 +100,12 @@ _PLAIN_WORDS = {
 }
 
 
-class Unreachable(click.ClickException):
+class Unreachable(CannotWork):
     """No broker answers, or the connection to it failed."""
-
-    exit_code = 2
 
 
 class Refused(click.ClickException):
     """A broker's error code. The message has the subject, the broker's words or ours for the code, and the code's name."""
-
-    exit_code = 1
 
     def __init__(self, subject: str, code: int, message: str | None = None) -> None:
         try:

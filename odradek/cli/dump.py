@@ -8,14 +8,10 @@ import click
 
 from odradek.cli.dump_files import DAMAGE, Entry, dumped_files, read_file
 from odradek.cli.dump_records import DECODERS, RecordDecoder, decoder_of
-from odradek.cli.options import exit_status
+from odradek.cli.options import CannotWork, exit_status
 from odradek.cli.record_format import iso_time
 
 _TIMES = frozenset({"timestamp", "max_timestamp", "last_timestamp"})
-
-
-class _CannotDump(click.ClickException):
-    exit_code = 2
 
 
 @click.command()
@@ -43,7 +39,7 @@ def dump(paths: tuple[Path, ...], as_json: bool, only_batches: bool, decoder: st
                     failures.append(click.ClickException(f"{file}: {_place(entry)}{entry['reason']}"))
                 click.echo(json.dumps({"file": str(file), **entry}, ensure_ascii=False) if as_json else _as_text(entry))
         except (OSError, ValueError) as error:
-            failures.append(_CannotDump(str(error)))
+            failures.append(CannotWork(str(error)))
     return max((failure.exit_code for failure in failures), default=0) if exit_status(failures) else 0
 
 

@@ -18,7 +18,7 @@ from uuid import uuid4
 import click
 
 from odradek.broker.start.storage_start import log_dirs
-from odradek.cli.options import key_and_value
+from odradek.cli.options import CannotWork, key_and_value
 from odradek.cli.serve import place_data
 from odradek.common.config.broker_config import BrokerConfig, InvalidConfig, load, parse_properties
 from odradek.controller.metadata.scram_credentials import credential_record
@@ -104,10 +104,6 @@ def _given(text: str) -> dict[str, str]:
     return given
 
 
-class _CannotFormat(click.ClickException):
-    exit_code = 2
-
-
 @click.command("format")
 @click.option("--cluster-id", help="The cluster's id.  [default: a random one]")
 @click.option("--data-dir", type=click.Path(path_type=Path), help="The data directory.  [default: the user's data folder]")
@@ -148,9 +144,9 @@ def format(  # noqa: A001  the command's name
         config = _configuration(config_file, settings, data_dir)
         _format(config, cluster_id, users, ignore_formatted=ignore_formatted)
     except UnicodeDecodeError:
-        raise _CannotFormat(f"{config_file} is not UTF-8 text") from None
+        raise CannotWork(f"{config_file} is not UTF-8 text") from None
     except (InvalidConfig, DataDirectoryLocked, InconsistentDataDirectory, OSError) as error:
-        raise _CannotFormat(str(error)) from error
+        raise CannotWork(str(error)) from error
     return 0
 
 
@@ -174,13 +170,13 @@ def _format(
         new = [directory for directory in directories.all if directory.identity is None]
         known = {each.identity.cluster_id: each.path for each in directories.all if each.identity is not None}
         if users and directories.metadata not in new:
-            raise _CannotFormat(f"{directories.metadata.path} is formatted already: {_ADD_LATER}")
+            raise CannotWork(f"{directories.metadata.path} is formatted already: {_ADD_LATER}")
         if known and not ignore_formatted:
-            raise _CannotFormat(f"{', '.join(known.values())}: already formatted; use --ignore-formatted to skip them")
+            raise CannotWork(f"{', '.join(known.values())}: already formatted; use --ignore-formatted to skip them")
         chosen = cluster_id or next(iter(known), None) or new_uuid_text(uuid4)
         other = next((path for each, path in known.items() if each != chosen), None)
         if other is not None:
-            raise _CannotFormat(
+            raise CannotWork(
                 f"{other} has the data of another cluster, not of {chosen}; choose another directory or --cluster-id"
             )
         _begin(new, chosen, node_id)

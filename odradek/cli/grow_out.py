@@ -14,7 +14,7 @@ from pathlib import Path
 
 import click
 
-from odradek.cli.options import key_and_value
+from odradek.cli.options import CannotWork, key_and_value
 from odradek.cli.serve import place_data, place_listener
 from odradek.common.config.broker_config import BrokerConfig, InvalidConfig, load, parse_properties
 from odradek.common.config.kafka_properties import KafkaProperties, kafka_properties
@@ -50,10 +50,6 @@ def _has_voters(data: bytes) -> bool:
         )
     except MalformedMessage:
         return False
-
-
-class _CannotGrow(click.ClickException):
-    exit_code = 2
 
 
 @click.command("grow-out")
@@ -93,11 +89,11 @@ def grow_out(
             with out.open("x", encoding="ascii") as file:
                 file.write(found.text())
     except UnicodeDecodeError:
-        raise _CannotGrow(f"{config_file} is not UTF-8 text") from None
+        raise CannotWork(f"{config_file} is not UTF-8 text") from None
     except FileExistsError:
-        raise _CannotGrow(f"{out} exists: name another file with --out") from None
+        raise CannotWork(f"{out} exists: name another file with --out") from None
     except (InvalidConfig, OSError) as error:
-        raise _CannotGrow(str(error)) from None
+        raise CannotWork(str(error)) from None
     click.echo(f"wrote {out}: start Apache Kafka 4.4 with kafka-server-start.sh {out}")
     return 0
 
@@ -127,17 +123,17 @@ def _nobody_serves(config: BrokerConfig) -> Iterator[None]:
             try:
                 found = checkpoints.read_meta_properties(files, path)
             except ValueError as error:
-                raise _CannotGrow(f"{path}/{checkpoints.META_PROPERTIES_FILE} cannot be used: {error}") from None
+                raise CannotWork(f"{path}/{checkpoints.META_PROPERTIES_FILE} cannot be used: {error}") from None
             if found is None:
-                raise _CannotGrow(f"{path} is not a data directory: it has no {checkpoints.META_PROPERTIES_FILE}")
+                raise CannotWork(f"{path} is not a data directory: it has no {checkpoints.META_PROPERTIES_FILE}")
             if found.get("node.id") != str(config["node.id"]):
-                raise _CannotGrow(
+                raise CannotWork(
                     f"{path} has the data of node {found.get('node.id')}, not {config['node.id']}: correct node.id or --data-dir"
                 )
             try:
                 lock = files.lock(f"{path}/{checkpoints.LOCK_FILE}")
             except BlockingIOError:
-                raise _CannotGrow(f"{path} is in use by a broker: stop it first") from None
+                raise CannotWork(f"{path} is in use by a broker: stop it first") from None
             locks.callback(lock.release)
         yield
 

@@ -202,6 +202,12 @@ def show(columns: Sequence[str], rows: Sequence[Row], *, as_json: bool) -> None:
         click.echo(render(columns, rows), nl=False)
 
 
+class CannotWork(click.ClickException):
+    """A command cannot do its work at all."""
+
+    exit_code = 2
+
+
 def exit_status(failures: Sequence[click.ClickException]) -> int:
     """Print the failures to stderr, each once. Return 1 if there are any, otherwise 0."""
     for message in dict.fromkeys(failure.format_message() for failure in failures):

@@ -15,8 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO, Final
 
-import click
-
+from odradek.cli.options import CannotWork
 from odradek.client.producer import PartitionedRecord
 from odradek.protocol.records import Record
 from odradek.protocol.texts import decode_base64
@@ -30,10 +29,8 @@ _IGNORED: Final = frozenset({"topic", "offset"})
 _PAIR: Final = 2
 
 
-class InvalidInput(click.ClickException):
+class InvalidInput(CannotWork):
     """A record that cannot be read."""
-
-    exit_code = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

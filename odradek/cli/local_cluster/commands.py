@@ -11,25 +11,13 @@ import click
 
 from odradek.cli.local_cluster.control import SOCKET_NAME, NoCluster, ask, is_served, listen
 from odradek.cli.local_cluster.node import DECIDED, MAX_BROKERS, PortTaken, ReservedPorts, plan_cluster
-from odradek.cli.options import key_and_value, show
+from odradek.cli.options import CannotWork, key_and_value, show
 from odradek.storage.directories import checkpoints
 from odradek.storage.filesystem import Lock, RealFileSystem
 
 _TEMPORARY = "odradek-cluster-"
 _MAX_PORT = 65_535
 _COLUMNS = ("node", "role", "address", "pid", "state", "fenced", "leaders")
-
-
-class _Refused(click.ClickException):
-    """The cluster cannot carry out the command."""
-
-    exit_code = 1
-
-
-class _NotThere(click.ClickException):
-    """There is no cluster to ask, or there are several."""
-
-    exit_code = 2
 
 
 _of_directory = click.option(
@@ -158,7 +146,7 @@ def _run(
             lock = _lock(directory)
             stack.callback(lock.release)
         except (PortTaken, OSError) as error:
-            raise _NotThere(str(error)) from error
+            raise CannotWork(str(error)) from error
         controller_port, *broker_ports = ports.numbers
         forks = Forks(HANDLED_SIGNALS)
         plans = plan_cluster(directory, controller_port, broker_ports, settings, of_broker, cores=usable_cores())
@@ -190,7 +178,7 @@ def _ask(data_dir: Path | None, request: dict[str, object]) -> dict[str, Any]:
     try:
         return ask(data_dir.absolute() if data_dir else _only_temporary(), request)
     except NoCluster as error:
-        raise _NotThere(str(error)) from error
+        raise CannotWork(str(error)) from error
 
 
 def _only_temporary() -> Path:
@@ -198,15 +186,15 @@ def _only_temporary() -> Path:
     places = sorted(Path(tempfile.gettempdir()).glob(f"{_TEMPORARY}*/{SOCKET_NAME}"))
     running = [place.parent for place in places if is_served(place.parent)]
     if not running:
-        raise _NotThere("no cluster without --data-dir is running; name your cluster's directory with --data-dir")
+        raise CannotWork("no cluster without --data-dir is running; name your cluster's directory with --data-dir")
     if len(running) > 1:
-        raise _NotThere(f"several clusters are running: choose one with --data-dir: {', '.join(map(str, running))}")
+        raise CannotWork(f"several clusters are running: choose one with --data-dir: {', '.join(map(str, running))}")
     return running[0]
 
 
 def _done(answer: dict[str, Any]) -> int:
     if "refused" in answer:
-        raise _Refused(str(answer["refused"]))
+        raise click.ClickException(str(answer["refused"]))
     click.echo(answer["done"])
     return 0
 
