@@ -16,7 +16,7 @@ from odradek.protocol.message_types.describe_acls import DescribeAclsRequest
 # The names of the protocol's codes, which start at 0.
 _RESOURCES: Final = ("UNKNOWN", "ANY", "TOPIC", "GROUP", "CLUSTER", "TRANSACTIONAL_ID", "DELEGATION_TOKEN", "USER")
 _PATTERNS: Final = ("UNKNOWN", "ANY", "MATCH", "LITERAL", "PREFIXED")
-PERMISSIONS: Final = ("UNKNOWN", "ANY", "DENY", "ALLOW")
+_PERMISSIONS: Final = ("UNKNOWN", "ANY", "DENY", "ALLOW")
 OPERATIONS: Final = (
     *("UNKNOWN", "ANY", "ALL", "READ", "WRITE", "CREATE", "DELETE", "ALTER", "DESCRIBE", "CLUSTER_ACTION", "DESCRIBE_CONFIGS"),
     *("ALTER_CONFIGS", "IDEMPOTENT_WRITE", "CREATE_TOKENS", "DESCRIBE_TOKENS", "TWO_PHASE_COMMIT"),
@@ -31,7 +31,7 @@ NAMED: Final = (
 )
 _ANY: Final = 1
 CLUSTER: Final = "kafka-cluster"
-_WILDCARD: Final = "*"
+WILDCARD: Final = "*"
 _COLUMNS: Final = ("permission", "principal", "host", "operation", "resource_type", "resource", "pattern")
 
 
@@ -61,9 +61,15 @@ def names_resources(command: Callable[..., int]) -> Callable[..., int]:
 
 def resource_named(kind: str, name: str) -> Resource:
     """Return the resources of a type by name: NAME* for a prefix, * for all."""
-    is_prefix = name != _WILDCARD and name.endswith(_WILDCARD)
+    is_prefix = name != WILDCARD and name.endswith(WILDCARD)
     pattern = _PATTERNS.index("PREFIXED" if is_prefix else "LITERAL")
     return Resource(_RESOURCES.index(kind), name[:-1] if is_prefix else name, pattern)
+
+
+def creation_of(resource: Resource, permission: str, principal: str, host: str, operation: str) -> AclCreation:
+    """Return an entry to add."""
+    codes = OPERATIONS.index(operation), _PERMISSIONS.index(permission)
+    return AclCreation(resource.resource_type, resource.name or "", resource.pattern_type, principal, host, *codes)
 
 
 @command_group()
@@ -87,7 +93,7 @@ def acls() -> None:
     "hosts",
     metavar="ADDRESS",
     multiple=True,
-    default=(_WILDCARD,),
+    default=(WILDCARD,),
     help="A client address that the entry is for; repeatable.  [default: all]",
 )
 @names_resources
@@ -104,15 +110,7 @@ def add(
     if not (allowed or denied) or not resources:
         raise click.UsageError("name a principal with --allow or --deny, and a resource")
     creations = [
-        AclCreation(
-            resource.resource_type,
-            resource.name or "",
-            resource.pattern_type,
-            principal,
-            host,
-            OPERATIONS.index(operation),
-            PERMISSIONS.index(permission),
-        )
+        creation_of(resource, permission, principal, host, operation)
         for permission, principals in (("ALLOW", allowed), ("DENY", denied))
         for principal in principals
         for resource in resources
@@ -211,7 +209,7 @@ def _row(
     resource_type: int, name: str, pattern_type: int, principal: str, host: str, operation: int, permission: int
 ) -> dict[str, Any]:
     values = (
-        _name(PERMISSIONS, permission),
+        _name(_PERMISSIONS, permission),
         principal,
         host,
         _name(OPERATIONS, operation),

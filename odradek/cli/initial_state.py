@@ -10,28 +10,20 @@ import asyncio
 from itertools import count
 from typing import TYPE_CHECKING, Any, Final
 
-from odradek.cli.acls import CLUSTER, OPERATIONS, PERMISSIONS, resource_named
+from odradek.cli.acls import CLUSTER, WILDCARD, creation_of, resource_named
 from odradek.cli.init_file import QUOTA_ENTITIES, QUOTAS, RESOURCES
+from odradek.cli.quotas import alter_request, describe_request
 from odradek.cli.serve_options import InvalidInitFile
 from odradek.cli.users import chosen_mechanisms, salted_credential
+from odradek.client.apis import GROUP
+from odradek.client.group_offsets import commit_request
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.message_types.alter_client_quotas import (
-    AlterClientQuotasRequest,
-    OpData,
-    RequestEntityData,
-    RequestEntryData,
-)
+from odradek.protocol.message_types.alter_client_quotas import OpData
 from odradek.protocol.message_types.alter_user_scram_credentials import AlterUserScramCredentialsRequest
-from odradek.protocol.message_types.create_acls import AclCreation, CreateAclsRequest
-from odradek.protocol.message_types.describe_client_quotas import ComponentData, DescribeClientQuotasRequest
+from odradek.protocol.message_types.create_acls import CreateAclsRequest
 from odradek.protocol.message_types.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from odradek.protocol.message_types.find_coordinator import FindCoordinatorRequest
-from odradek.protocol.message_types.offset_commit import (
-    OffsetCommitRequest,
-    OffsetCommitRequestPartition,
-    OffsetCommitRequestTopic,
-)
 from odradek.protocol.message_types.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
 from odradek.protocol.murmur2 import partition_for_key
 from odradek.protocol.scram import MIN_ITERATIONS
@@ -47,11 +39,6 @@ if TYPE_CHECKING:
     from odradek.protocol.records import Record
     from odradek.testing.records import TopicMaker
 
-# The codes of the protocol.
-_EXACT, _DEFAULT = 0, 1
-_NO_MEMBER: Final = -1
-_GROUP: Final = 0
-_EVERYWHERE: Final = "*"
 _VERSIONS: Final = {
     ApiKey.ALTER_CLIENT_QUOTAS: 1,
     ApiKey.ALTER_USER_SCRAM_CREDENTIALS: 0,
@@ -145,33 +132,21 @@ class InitialState:
                 kind, name = RESOURCES[key], acl[key]
             resource = resource_named(kind, name)
             permission = "ALLOW" if "allow" in acl else "DENY"
-            creations = [
-                AclCreation(
-                    resource.resource_type,
-                    resource.name or "",
-                    resource.pattern_type,
-                    acl.get("allow", acl.get("deny")),
-                    acl.get("host", _EVERYWHERE),
-                    OPERATIONS.index(operation),
-                    PERMISSIONS.index(permission),
-                )
-                for operation in acl["operations"]
-            ]
+            principal, host = acl.get("allow", acl.get("deny")), acl.get("host", WILDCARD)
+            creations = [creation_of(resource, permission, principal, host, operation) for operation in acl["operations"]]
             for result in (await self._ask(ApiKey.CREATE_ACLS, CreateAclsRequest(creations))).results:
                 self._check(f"acls[{number}]", result.error_code, result.error_message)
 
     async def _make_quotas(self) -> None:
         for number, quota in enumerate(self._content.get("quotas", ())):
             entity = {key.replace("_", "-"): quota[key] for key in QUOTA_ENTITIES if key in quota}
-            components = [ComponentData(kind, _DEFAULT if name is None else _EXACT, name) for kind, name in entity.items()]
-            described = await self._ask(ApiKey.DESCRIBE_CLIENT_QUOTAS, DescribeClientQuotasRequest(components, strict=True))
+            described = await self._ask(ApiKey.DESCRIBE_CLIENT_QUOTAS, describe_request(entity, strict=True))
             self._check(f"quotas[{number}]", described.error_code, described.error_message)
             known = {value.key for entry in described.entries or () for value in entry.values}
             ops = [OpData(key, float(quota[key])) for key in QUOTAS if key in quota and key not in known]
-            entry = RequestEntryData([RequestEntityData(*part) for part in entity.items()], ops)
             if not ops:
                 continue
-            for result in (await self._ask(ApiKey.ALTER_CLIENT_QUOTAS, AlterClientQuotasRequest([entry]))).entries:
+            for result in (await self._ask(ApiKey.ALTER_CLIENT_QUOTAS, alter_request(entity, ops))).entries:
                 self._check(f"quotas[{number}]", result.error_code, result.error_message)
 
     async def _write_records(self) -> None:
@@ -210,24 +185,17 @@ class InitialState:
         for group, topics in self._content.get("group_offsets", {}).items():
             key = f"group_offsets.{group}"
             # This also creates the coordinator's topic.
-            find = FindCoordinatorRequest(key_type=_GROUP, coordinator_keys=[group])
+            find = FindCoordinatorRequest(key_type=GROUP, coordinator_keys=[group])
             await self._ask_coordinator(key, ApiKey.FIND_COORDINATOR, find, lambda response: response.coordinators[0])
             fetch = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=group, topics=None)])
             fetched = await self._ask_coordinator(key, ApiKey.OFFSET_FETCH, fetch, lambda response: response.groups[0])
             committed = {(topic.name, each.partition_index) for topic in fetched.topics for each in topic.partitions}
-            missing = [
-                OffsetCommitRequestTopic(name=topic, partitions=self._missing(f"{key}.{topic}", topic, offsets, committed))
-                for topic, offsets in topics.items()
-            ]
-            commit = OffsetCommitRequest(
-                group_id=group,
-                generation_id_or_member_epoch=_NO_MEMBER,
-                member_id="",
-                topics=[topic for topic in missing if topic.partitions],
-            )
-            if not commit.topics:
+            missing: dict[tuple[str, int], int] = {}
+            for topic, offsets in topics.items():
+                missing |= self._missing(f"{key}.{topic}", topic, offsets, committed)
+            if not missing:
                 continue
-            for topic in (await self._ask(ApiKey.OFFSET_COMMIT, commit)).topics:
+            for topic in (await self._ask(ApiKey.OFFSET_COMMIT, commit_request(group, missing))).topics:
                 for partition in topic.partitions:
                     self._check(f"{key}.{topic.name}.{partition.partition_index}", partition.error_code, None)
 
@@ -251,19 +219,18 @@ class InitialState:
 
     def _missing(
         self, key: str, topic: str, offsets: Mapping[str, int | str], committed: Container[tuple[str, int]]
-    ) -> list[OffsetCommitRequestPartition]:
+    ) -> dict[tuple[str, int], int]:
         """Return the offsets of the partitions for which the group has none."""
         partitions = self._broker.core.partitions.of_topic(topic)
         if not partitions:
             raise self._refuse(key, f"there is no topic {topic!r}; name it under topics")
-        found = []
+        found = {}
         for text, offset in offsets.items():
             index = int(text)
             if index not in partitions:
                 raise self._refuse(f"{key}.{text}", f"there is no such partition: {topic} has {len(partitions)}, numbered from 0")
             if (topic, index) not in committed:
-                number = _offset(partitions[index], offset)
-                found.append(OffsetCommitRequestPartition(partition_index=index, committed_offset=number, committed_metadata=""))
+                found[topic, index] = _offset(partitions[index], offset)
         return found
 
 

@@ -120,21 +120,30 @@ def remove(keys: tuple[str, ...], bootstrap: Servers, as_json: bool, entity: Ent
     return exit_status(refusals)
 
 
+def describe_request(entity: Entity, *, strict: bool) -> DescribeClientQuotasRequest:
+    """Return the request for the quotas of an entity; unless ``strict``, also for those of entities that include it."""
+    components = [ComponentData(kind, _DEFAULT if name is None else _EXACT, name) for kind, name in entity.items()]
+    return DescribeClientQuotasRequest(components, strict)
+
+
+def alter_request(entity: Entity, ops: Sequence[OpData]) -> AlterClientQuotasRequest:
+    """Return the request that changes quotas of an entity."""
+    return AlterClientQuotasRequest([RequestEntryData([RequestEntityData(*part) for part in entity.items()], ops)])
+
+
 def _ensure_named(entity: Entity) -> None:
     if not entity:
         raise click.UsageError("name a user, a client id or an address, or a default")
 
 
 def _described(cluster: Cluster, entity: Entity, *, strict: bool) -> Sequence[EntryData]:
-    components = [ComponentData(kind, _DEFAULT if name is None else _EXACT, name) for kind, name in entity.items()]
-    answer = cluster.any.call(DESCRIBE_CLIENT_QUOTAS, DescribeClientQuotasRequest(components, strict))
+    answer = cluster.any.call(DESCRIBE_CLIENT_QUOTAS, describe_request(entity, strict=strict))
     check("quotas", answer.error_code, answer.error_message)
     return answer.entries or ()
 
 
 def _alter(cluster: Cluster, entity: Entity, ops: Sequence[OpData]) -> None:
-    entry = RequestEntryData([RequestEntityData(*part) for part in entity.items()], ops)
-    for result in cluster.controller().call(ALTER_CLIENT_QUOTAS, AlterClientQuotasRequest([entry])).entries:
+    for result in cluster.controller().call(ALTER_CLIENT_QUOTAS, alter_request(entity, ops)).entries:
         check(_entity_text(entity), result.error_code, result.error_message)
 
 
