@@ -10,7 +10,7 @@ from odradek.cli.described_group import SHARE, DescribedGroup
 from odradek.client.admin_apis import ALTER_SHARE_GROUP_OFFSETS, DELETE_SHARE_GROUP_OFFSETS, OFFSET_DELETE
 from odradek.client.apis import OFFSET_COMMIT
 from odradek.client.group_offsets import commit_request, refused_commits
-from odradek.client.known_cluster import name_of
+from odradek.client.known_cluster import by_topic, name_of
 from odradek.protocol.message_types.alter_share_group_offsets import (
     AlterShareGroupOffsetsRequest,
     AlterShareGroupOffsetsRequestPartition,
@@ -39,12 +39,12 @@ def commit_offsets(cluster: Cluster, group: str, offsets: "dict[Partition, int]"
 
 def alter_start_offsets(cluster: Cluster, group: str, offsets: "dict[Partition, int]") -> list[Refused]:
     """Set the start offsets of a share group."""
-    topics: dict[str, list[AlterShareGroupOffsetsRequestPartition]] = {}
-    for (topic, index), offset in offsets.items():
-        row = AlterShareGroupOffsetsRequestPartition(partition_index=index, start_offset=offset)
-        topics.setdefault(topic, []).append(row)
+    rows = [
+        (topic, AlterShareGroupOffsetsRequestPartition(partition_index=index, start_offset=offset))
+        for (topic, index), offset in offsets.items()
+    ]
     connection, _ = cluster.coordinator(group)
-    asked = [AlterShareGroupOffsetsRequestTopic(topic_name=topic, partitions=rows) for topic, rows in topics.items()]
+    asked = [AlterShareGroupOffsetsRequestTopic(topic_name=topic, partitions=one) for topic, one in by_topic(rows).items()]
     answer = connection.call(ALTER_SHARE_GROUP_OFFSETS, AlterShareGroupOffsetsRequest(group_id=group, topics=asked))
     check(group, answer.error_code, answer.error_message)
     return [

@@ -30,7 +30,7 @@ from odradek.cli.share_group_records import records
 from odradek.cli.streams_tables import SUBTOPOLOGY, TASK, tasks_and_topology
 from odradek.client.admin_apis import DELETE_GROUPS
 from odradek.client.apis import EARLIEST_TIMESTAMP, LATEST_TIMESTAMP
-from odradek.client.known_cluster import Partition
+from odradek.client.known_cluster import Partition, by_topic
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.delete_groups import DeleteGroupsRequest
 
@@ -160,7 +160,7 @@ def _as_document(group: DescribedGroup, partitions: list[dict[str, Any]]) -> dic
         {
             **{key: value for key, value in asdict(member).items() if key not in {"member_id", "assignment"}},
             "consumer_id": member.member_id,
-            "assignment": _by_topic(member.assignment),
+            "assignment": None if member.assignment is None else by_topic(member.assignment),
         }
         for member in group.members
     ]
@@ -174,15 +174,6 @@ def _as_document(group: DescribedGroup, partitions: list[dict[str, Any]]) -> dic
         "members": members,
         "partitions": partitions,
     }
-
-
-def _by_topic(assignment: Iterable[Partition] | None) -> dict[str, list[int]] | None:
-    if assignment is None:
-        return None
-    by_topic: dict[str, list[int]] = {}
-    for topic, index in assignment:
-        by_topic.setdefault(topic, []).append(index)
-    return by_topic
 
 
 def _as_text(document: dict[str, Any]) -> str:

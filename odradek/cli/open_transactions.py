@@ -15,7 +15,7 @@ from functools import partial
 from odradek.cli.cluster import Cluster, Refused, check, patiently
 from odradek.client.admin_apis import DESCRIBE_PRODUCERS, DESCRIBE_TRANSACTIONS, LIST_TRANSACTIONS
 from odradek.client.apis import TRANSACTIONAL_ID
-from odradek.client.known_cluster import Partition, name_of
+from odradek.client.known_cluster import Partition, by_topic, name_of
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_producers import (
     DescribeProducersRequest,
@@ -88,10 +88,7 @@ def describe_producers(
 
 
 def _ask(cluster: Cluster, node_id: int, partitions: list[Partition]) -> Iterator[tuple[Partition, PartitionResponse]]:
-    by_topic: dict[str, list[int]] = {}
-    for topic, index in partitions:
-        by_topic.setdefault(topic, []).append(index)
-    topics = [TopicRequest(name=topic, partition_indexes=indexes) for topic, indexes in by_topic.items()]
+    topics = [TopicRequest(name=topic, partition_indexes=indexes) for topic, indexes in by_topic(partitions).items()]
     request = DescribeProducersRequest(topics=topics)
     answer = cluster.tried(lambda: cluster.node(node_id).call(DESCRIBE_PRODUCERS, request))
     for answered in () if answer is None else answer.topics:

@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, cast
 from odradek.client.api import ClientError, RequestRefused
 from odradek.client.apis import EARLIEST_TIMESTAMP, FETCH, LATEST_TIMESTAMP
 from odradek.client.cluster_client import PATIENCE_MS, ClusterClient, is_transient
-from odradek.client.known_cluster import Partition
+from odradek.client.known_cluster import Partition, by_topic
 from odradek.protocol.errors import ErrorCode, KafkaError, MalformedMessage
 from odradek.protocol.fetched_batches import fetched_batches
 from odradek.protocol.message_types.fetch import FetchPartition, FetchRequest, FetchResponse, FetchTopic, PartitionData
@@ -118,16 +118,16 @@ class Fetcher:
                 self._in_flight[leader] = self._cluster.node(leader, _PURPOSE).request(FETCH, self._request(asked))
 
     def _request(self, asked: dict[Partition, int]) -> FetchRequest:
-        topics: dict[str, list[FetchPartition]] = {}
-        for (topic, index), offset in asked.items():
-            row = FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=_PARTITION_BYTES)
-            topics.setdefault(topic, []).append(row)
+        rows = [
+            (topic, FetchPartition(partition=index, fetch_offset=offset, partition_max_bytes=_PARTITION_BYTES))
+            for (topic, index), offset in asked.items()
+        ]
         return FetchRequest(
             max_wait_ms=_MAX_WAIT_MS,
             min_bytes=1,
             max_bytes=_RESPONSE_BYTES,
             isolation_level=self._isolation_level,
-            topics=[FetchTopic(topic=topic, partitions=rows) for topic, rows in topics.items()],
+            topics=[FetchTopic(topic=topic, partitions=partitions) for topic, partitions in by_topic(rows).items()],
         )
 
     async def _take(self, asked: dict[Partition, int], answer: "asyncio.Future[FetchResponse]") -> None:

@@ -15,7 +15,7 @@ from odradek.client.api import ClientError, RequestRefused
 from odradek.client.apis import GROUP, HEARTBEAT, JOIN_GROUP, LEAVE_GROUP, OFFSET_COMMIT, OFFSET_FETCH, SYNC_GROUP
 from odradek.client.cluster_client import ClusterClient, check, is_transient
 from odradek.client.group_offsets import commit_request, refused_commits
-from odradek.client.known_cluster import Partition, name_of
+from odradek.client.known_cluster import Partition, by_topic, name_of
 from odradek.client.node_client import NodeClient
 from odradek.protocol.coordinator_records.consumer_protocol import (
     CONSUMER_PROTOCOL_TYPE,
@@ -163,10 +163,9 @@ class GroupMember:
             check(name_of(partition), code)
 
     async def _committed(self, partitions: list[Partition]) -> dict[Partition, int]:
-        topics: dict[str, list[int]] = {}
-        for topic, index in partitions:
-            topics.setdefault(topic, []).append(index)
-        rows = [OffsetFetchRequestTopics(name=topic, partition_indexes=indexes) for topic, indexes in topics.items()]
+        rows = [
+            OffsetFetchRequestTopics(name=topic, partition_indexes=indexes) for topic, indexes in by_topic(partitions).items()
+        ]
         request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=self._group_id, topics=rows)])
         answer = (await (await self._coordinator()).request(OFFSET_FETCH, request)).groups[0]
         check(self._group_id, answer.error_code)

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from odradek.client.known_cluster import Partition
+from odradek.client.known_cluster import Partition, by_topic
 from odradek.protocol.message_types.offset_commit import (
     OffsetCommitRequest,
     OffsetCommitRequestPartition,
@@ -19,15 +19,15 @@ def commit_request(
     group_id: str, offsets: Mapping[Partition, int], *, generation_id: int = -1, member_id: str = ""
 ) -> OffsetCommitRequest:
     """Return the request of a member; by default that of a consumer outside the group."""
-    topics: dict[str, list[OffsetCommitRequestPartition]] = {}
-    for (topic, index), offset in offsets.items():
-        row = OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata="")
-        topics.setdefault(topic, []).append(row)
+    rows = [
+        (topic, OffsetCommitRequestPartition(partition_index=index, committed_offset=offset, committed_metadata=""))
+        for (topic, index), offset in offsets.items()
+    ]
     return OffsetCommitRequest(
         group_id=group_id,
         generation_id_or_member_epoch=generation_id,
         member_id=member_id,
-        topics=[OffsetCommitRequestTopic(name=topic, partitions=rows) for topic, rows in topics.items()],
+        topics=[OffsetCommitRequestTopic(name=topic, partitions=partitions) for topic, partitions in by_topic(rows).items()],
     )
 
 

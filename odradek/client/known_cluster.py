@@ -5,7 +5,7 @@ the 190 of ``odradek groups list``.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from odradek.client.api import ConnectFailed, RequestRefused
 from odradek.protocol.errors import ErrorCode
@@ -16,6 +16,8 @@ from odradek.protocol.message_types.list_offsets import (
     ListOffsetsTopic,
 )
 from odradek.protocol.message_types.metadata import MetadataRequest, MetadataRequestTopic, MetadataResponse
+
+T = TypeVar("T")
 
 Partition = tuple[str, int]
 Address = tuple[str, int]
@@ -78,6 +80,14 @@ def name_of(partition: Partition) -> str:
     return f"{partition[0]}-{partition[1]}"
 
 
+def by_topic(pairs: Iterable[tuple[str, T]]) -> dict[str, list[T]]:
+    """Return the second items of (topic, item) by topic, in their order."""
+    topics: dict[str, list[T]] = {}
+    for topic, item in pairs:
+        topics.setdefault(topic, []).append(item)
+    return topics
+
+
 def metadata_request(topics: Iterable[str] | None, *, create: bool = False) -> MetadataRequest:
     """Return the request for these topics, or for all with None. With ``create``, brokers that do so create missing ones."""
     named = None if topics is None else [MetadataRequestTopic(name=topic) for topic in topics]
@@ -86,10 +96,8 @@ def metadata_request(topics: Iterable[str] | None, *, create: bool = False) -> M
 
 def list_offsets_request(wanted: Mapping[Partition, int], *, is_committed: bool = False) -> ListOffsetsRequest:
     """Return the request for the first offset at or after the timestamp of each partition of one leader."""
-    topics: dict[str, list[ListOffsetsPartition]] = {}
-    for (topic, index), timestamp in wanted.items():
-        topics.setdefault(topic, []).append(ListOffsetsPartition(partition_index=index, timestamp=timestamp))
-    rows = [ListOffsetsTopic(name=topic, partitions=asked) for topic, asked in topics.items()]
+    asked = [(topic, ListOffsetsPartition(partition_index=index, timestamp=time)) for (topic, index), time in wanted.items()]
+    rows = [ListOffsetsTopic(name=topic, partitions=partitions) for topic, partitions in by_topic(asked).items()]
     return ListOffsetsRequest(replica_id=-1, isolation_level=int(is_committed), topics=rows)
 
 
