@@ -181,11 +181,6 @@ class NodeClient:
         self._renewal_due_ms = float("inf")
 
     @property
-    def is_connected(self) -> bool:
-        """Return whether a request can be sent now, without connecting first."""
-        return self._session is not None and self._session.is_ready
-
-    @property
     def unanswered(self) -> int:
         """Return how many requests are queued or in flight."""
         return len(self._queued) + len(self._in_flight)
