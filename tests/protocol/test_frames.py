@@ -1,3 +1,5 @@
+from itertools import cycle
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,19 +14,22 @@ def _framed(bodies: list[bytes]) -> bytes:
     return b"".join(len(body).to_bytes(4, "big") + body for body in bodies)
 
 
+def _fed(reader, stream, cuts):
+    """The frames that a reader finds in a stream that is fed in cuts of these sizes, over and over."""
+    frames = []
+    position = 0
+    sizes = cycle(cuts)
+    while position < len(stream):
+        size = next(sizes)
+        frames += reader.feed(stream[position : position + size])
+        position += size
+    return frames
+
+
 @given(_bodies, st.lists(st.integers(1, 400), min_size=1, max_size=50))
 def test_frames_come_out_whole_and_in_order_however_the_stream_is_cut(bodies, cuts):
     reader = FrameReader(1024)
-    stream = _framed(bodies)
-    frames = []
-    position = 0
-    turn = 0
-    while position < len(stream):
-        size = cuts[turn % len(cuts)]
-        frames += reader.feed(stream[position : position + size])
-        position += size
-        turn += 1
-    assert frames == bodies
+    assert _fed(reader, _framed(bodies), cuts) == bodies
     assert reader.buffered_bytes == 0
 
 
@@ -127,15 +132,7 @@ def test_the_size_of_the_buffer_is_told_before_it_grows():
 def test_large_frames_come_out_whole_however_the_stream_is_cut(sizes, cuts):
     reader = FrameReader(1024 * 1024)
     bodies = [bytes([index]) * size for index, size in enumerate(sizes)]
-    stream = _framed(bodies)
-    frames = []
-    position = turn = 0
-    while position < len(stream):
-        size = cuts[turn % len(cuts)]
-        frames += reader.feed(stream[position : position + size])
-        position += size
-        turn += 1
-    assert frames == bodies
+    assert _fed(reader, _framed(bodies), cuts) == bodies
 
 
 def test_a_buffer_takes_twice_what_has_come_at_most():
