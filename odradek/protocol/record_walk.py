@@ -241,7 +241,6 @@ HEAD_BYTES: Final = 64 * 1024
 # The most bytes that the records of a batch may have, decompressed.
 _MOST_BYTES: Final = 64 * 1024 * 1024
 _MOST_EXPANSION: Final = 20
-# Length, attributes, timestamp, offset, key, value and headers, one byte each.
 _HEAD_END: Final = HEADER_SIZE + HEAD_BYTES
 # A position beyond any batch.
 _NOWHERE: Final = 1 << 40

@@ -80,9 +80,6 @@ def acl_rule(operation: AclOperation) -> Rule:
     return lambda asked: asked.handle() if has_unknown_codes(asked.request) else rule(asked)
 
 
-# Authorized operations have one bit per AclOperation code (KIP-430). Without an authorizer all applicable ones are allowed.
-
-
 NO_OPERATIONS = -(2**31)
 _READ, _WRITE, _CREATE, _DELETE, _ALTER, _DESCRIBE = 3, 4, 5, 6, 7, 8
 _CLUSTER_ACTION, _DESCRIBE_CONFIGS, _ALTER_CONFIGS, _IDEMPOTENT_WRITE = 9, 10, 11, 12
