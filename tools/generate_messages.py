@@ -175,7 +175,7 @@ class _Module:
         if by_hand:
             imports += ["", *(f"from {module} import {name}" for name, module in by_hand.items())]
         if "return shown(" in body:
-            imports += ["", "from odradek.protocol.hidden_fields import shown"]
+            imports += ["", "from odradek.protocol.messages import shown"]
         title = f'"""{_camel(self._api_key)} up to version {self._newest}. Written by tools/generate_messages.py."""'
         tables = [self._table(kind) for kind in _KINDS]
         fields = [f'{kind.upper()}_FIELDS: Final = """\n{_field_table(message)}\n"""' for kind, message in self._messages.items()]

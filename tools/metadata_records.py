@@ -116,7 +116,7 @@ def _module(about: str, docs: dict[str, str], records: dict[str, tuple[int, Mess
     imports = ["from typing import Any, Final, NamedTuple"]
     if "UUID" in body:
         imports.append("from uuid import UUID")
-    needed = {"return shown(": "hidden_fields import shown", "ZERO_ID": "metadata_records.base import ZERO_ID"}
+    needed = {"return shown(": "messages import shown", "ZERO_ID": "metadata_records.base import ZERO_ID"}
     own = [f"from odradek.protocol.{line}" for word, line in needed.items() if word in body]
     imports += ["", *own] if own else []
     classes = [f'    "{name}": {name},' for name in bodies]

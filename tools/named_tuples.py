@@ -1,6 +1,6 @@
 """Source of a generated class, and of the types and defaults of its fields."""
 
-from odradek.protocol.hidden_fields import SECRETS
+from odradek.protocol.messages import SECRETS
 
 _TYPES = {"string": "str", "bytes": "bytes", "records": "Sized", "bool": "bool", "uuid": "UUID", "float64": "float"}
 

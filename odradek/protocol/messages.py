@@ -45,6 +45,20 @@ _ZEROS: Final[dict[str, object]] = {"string": "", "bytes": b"", "records": None,
 OF_FIELDS: Final = object()
 
 
+# The secrets in messages, by the name of the struct: tokens, HMACs, salts, salted passwords. They appear in no log line and no
+# recording.
+SECRETS: Final = {
+    "SaslAuthenticateRequest": {"auth_bytes"},
+    "SaslAuthenticateResponse": {"auth_bytes"},
+    "ScramCredentialUpsertion": {"salt", "salted_password"},
+    "CreateDelegationTokenResponse": {"hmac"},
+    "RenewDelegationTokenRequest": {"hmac"},
+    "ExpireDelegationTokenRequest": {"hmac"},
+    "DescribedDelegationToken": {"hmac"},
+    "UserScramCredentialRecord": {"salt", "stored_key", "server_key"},
+}
+
+
 class FieldSpec(NamedTuple):
     """One field of a struct in one version.
 
@@ -184,3 +198,9 @@ def messages(api_key: ApiKey) -> Messages:
     if known is None:
         known = _messages[api_key] = Messages(api_key)
     return known
+
+
+def shown(message: Any, *hidden: str) -> str:
+    """Return the ``repr`` of a named tuple, without the values of the fields ``hidden``."""
+    values = message._asdict().items()
+    return f"{type(message).__name__}({', '.join(f'{n}=[hidden]' if n in hidden else f'{n}={value!r}' for n, value in values)})"

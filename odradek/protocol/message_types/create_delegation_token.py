@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
-from odradek.protocol.hidden_fields import shown
+from odradek.protocol.messages import shown
 
 
 class CreatableRenewers(NamedTuple):

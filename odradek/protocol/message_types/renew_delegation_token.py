@@ -2,7 +2,7 @@
 
 from typing import Any, Final, NamedTuple
 
-from odradek.protocol.hidden_fields import shown
+from odradek.protocol.messages import shown
 
 
 class RenewDelegationTokenRequest(NamedTuple):

@@ -3,7 +3,7 @@
 from typing import Any, Final, NamedTuple
 from uuid import UUID
 
-from odradek.protocol.hidden_fields import shown
+from odradek.protocol.messages import shown
 from odradek.protocol.metadata_records.base import ZERO_ID
 
 

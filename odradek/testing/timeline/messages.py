@@ -18,8 +18,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.broker_codecs import response_encoder
 from odradek.protocol.client_codecs import response_decoder
 from odradek.protocol.errors import ErrorCode, MalformedMessage, error_of
-from odradek.protocol.hidden_fields import SECRETS
-from odradek.protocol.messages import load, messages
+from odradek.protocol.messages import SECRETS, load, messages
 from odradek.protocol.produce_request import ProduceRequest
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.texts import decode_base64, encode_base64, parse_uuid, uuid_text

@@ -9,7 +9,6 @@ from uuid import UUID
 import pytest
 
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.hidden_fields import SECRETS
 from odradek.protocol.message_types.alter_user_scram_credentials import (
     AlterUserScramCredentialsRequest,
     ScramCredentialUpsertion,
@@ -18,7 +17,7 @@ from odradek.protocol.message_types.create_delegation_token import CreateDelegat
 from odradek.protocol.message_types.describe_delegation_token import DescribedDelegationToken, DescribeDelegationTokenResponse
 from odradek.protocol.message_types.expire_delegation_token import ExpireDelegationTokenRequest
 from odradek.protocol.message_types.renew_delegation_token import RenewDelegationTokenRequest
-from odradek.protocol.messages import messages
+from odradek.protocol.messages import SECRETS, messages
 from odradek.testing.timeline.events import short
 from odradek.testing.timeline.messages import OmittedRecords, from_json, request_class, to_json
 from tests.cases import each_case
