@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, cast
 import click
 
 from odradek.cli.cluster import Cluster, Refused, check
-from odradek.cli.options import Servers, asks_a_broker, command_group, exit_status, show
+from odradek.cli.options import Servers, asks_a_broker, command_group, exit_status, row_of, show
 from odradek.client.admin_apis import CREATE_ACLS, DELETE_ACLS, DESCRIBE_ACLS
 from odradek.protocol.message_types.create_acls import AclCreation, CreateAclsRequest
 from odradek.protocol.message_types.delete_acls import DeleteAclsFilter, DeleteAclsRequest, DeleteAclsResponse
@@ -208,7 +208,8 @@ def _filters(resources: list[Resource], principal: str | None, operation: str) -
 def _row(
     resource_type: int, name: str, pattern_type: int, principal: str, host: str, operation: int, permission: int
 ) -> dict[str, Any]:
-    values = (
+    return row_of(
+        _COLUMNS,
         _name(_PERMISSIONS, permission),
         principal,
         host,
@@ -217,7 +218,6 @@ def _row(
         name,
         _name(_PATTERNS, pattern_type),
     )
-    return dict(zip(_COLUMNS, values, strict=True))
 
 
 def _name(names: tuple[str, ...], code: int) -> str:

@@ -10,7 +10,7 @@ from typing import Final
 import click
 
 from odradek.cli.cluster import Cluster, Connection, Refused, check
-from odradek.cli.options import Servers, asks_a_broker, command_group, did_you_mean, key_and_value, show
+from odradek.cli.options import Servers, asks_a_broker, command_group, did_you_mean, key_and_value, row_of, show
 from odradek.client.admin_apis import DESCRIBE_CONFIGS, INCREMENTAL_ALTER_CONFIGS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.describe_configs import (
@@ -74,7 +74,7 @@ def describe(kind: str, name: str, keys: tuple[str, ...], bootstrap: Servers, as
             raise Refused(f"{kind} {name}", ErrorCode.INVALID_CONFIG, f"there is no config {key}{did_you_mean(key, known)}")
     shown = [known[key] for key in keys] or [one for one in found if with_defaults or _is_set(one)]
     rows = [
-        dict(zip(_DESCRIBED, (one.name, one.value, _SOURCES.get(one.config_source), bool(one.read_only)), strict=True))
+        row_of(_DESCRIBED, one.name, one.value, _SOURCES.get(one.config_source), bool(one.read_only))
         for one in sorted(shown, key=lambda one: one.name)
     ]
     show(_DESCRIBED, rows, as_json=as_json)

@@ -22,6 +22,7 @@ from odradek.cli.options import (
     command_group,
     exit_status,
     render,
+    row_of,
     show,
     show_json,
     timestamp_ms_of,
@@ -132,7 +133,7 @@ def _partitions(cluster: Cluster, group: DescribedGroup) -> list[dict[str, Any]]
         current, end = group.offsets.get(partition), ends[partition]
         lag = None if current is None or end is None else max(end - current, 0)
         who = (None, None, None) if owner is None else (owner.member_id, owner.host, owner.client_id)
-        rows.append(dict(zip(_PARTITION, (*partition, current, end, lag, *who), strict=True)))
+        rows.append(row_of(_PARTITION, *partition, current, end, lag, *who))
     return rows
 
 
@@ -143,12 +144,12 @@ def _share_partitions(group: DescribedGroup) -> list[dict[str, Any]]:
         for partition in member.assignment or ():
             consumers.setdefault(partition, []).append(member.member_id)
     return [
-        dict(
-            zip(
-                _SHARE_PARTITION,
-                (*partition, group.offsets.get(partition), group.lags.get(partition), sorted(consumers.get(partition, ()))),
-                strict=True,
-            )
+        row_of(
+            _SHARE_PARTITION,
+            *partition,
+            group.offsets.get(partition),
+            group.lags.get(partition),
+            sorted(consumers.get(partition, ())),
         )
         for partition in sorted(group.offsets.keys() | consumers.keys())
     ]
@@ -240,7 +241,7 @@ def reset_offsets(
             refusals += patiently(lambda: change(cluster, group, new))
     refused = {refusal.message.partition(":")[0] for refusal in refusals}
     rows = [
-        dict(zip(_ROW, (group, topic, index, described.offsets.get((topic, index)), offset), strict=True))
+        row_of(_ROW, group, topic, index, described.offsets.get((topic, index)), offset)
         for (topic, index), offset in new.items()
         if f"{topic}-{index}" not in refused
     ]

@@ -175,6 +175,11 @@ Row = Mapping[str, Any]
 _GAP = "  "
 
 
+def row_of(columns: Sequence[str], *values: object) -> dict[str, Any]:
+    """Return the row with these values, one for each column."""
+    return dict(zip(columns, values, strict=True))
+
+
 def render(columns: Sequence[str], rows: Sequence[Row]) -> str:
     """Return the table with its titles, each line ended. A row may have keys that are no column."""
     cells = [[_title(column) for column in columns], *([_cell(row[column]) for column in columns] for row in rows)]

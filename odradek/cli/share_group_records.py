@@ -15,7 +15,7 @@ from odradek.broker.share.in_flight import RecordState
 from odradek.cli.cluster import Cluster, Refused, patiently
 from odradek.cli.described_group import SHARE, describe_group
 from odradek.cli.internal_topic import read_partition
-from odradek.cli.options import Servers, asks_a_broker, show
+from odradek.cli.options import Servers, asks_a_broker, row_of, show
 from odradek.coordinator.runtime.hashing import partition_for
 from odradek.coordinator.share.batches import combined, updated
 from odradek.coordinator.share.state import SharePartitionKey
@@ -91,12 +91,8 @@ def _replay(states: dict[SharePartitionKey, ShareSnapshotValue], record: Record)
 
 def _rows(states: Mapping[Partition, ShareSnapshotValue]) -> list[dict[str, Any]]:
     return [
-        dict(
-            zip(
-                _ROW,
-                (*partition, batch.first_offset, batch.last_offset, RecordState(batch.delivery_state).name, batch.delivery_count),
-                strict=True,
-            )
+        row_of(
+            _ROW, *partition, batch.first_offset, batch.last_offset, RecordState(batch.delivery_state).name, batch.delivery_count
         )
         for partition, state in sorted(states.items())
         for batch in state.state_batches

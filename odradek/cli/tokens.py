@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 import click
 
 from odradek.cli.cluster import Cluster, Refused, check
-from odradek.cli.options import Servers, asks_a_broker, command_group, show
+from odradek.cli.options import Servers, asks_a_broker, command_group, row_of, show
 from odradek.client.admin_apis import (
     CREATE_DELEGATION_TOKEN,
     CREATE_DELEGATION_TOKEN_FOR_ANOTHER,
@@ -67,18 +67,13 @@ def list_tokens(bootstrap: Servers, as_json: bool, owners: list[Principal]) -> i
     with Cluster(bootstrap) as cluster:
         found = _described(cluster, owners)
     rows = [
-        dict(
-            zip(
-                _LISTED,
-                (
-                    token.token_id,
-                    f"{token.principal_type}:{token.principal_name}",
-                    f"{token.token_requester_principal_type}:{token.token_requester_principal_name}".strip(":"),
-                    [f"{renewer.principal_type}:{renewer.principal_name}" for renewer in token.renewers],
-                    *map(_moment, (token.issue_timestamp, token.expiry_timestamp, token.max_timestamp)),
-                ),
-                strict=True,
-            )
+        row_of(
+            _LISTED,
+            token.token_id,
+            f"{token.principal_type}:{token.principal_name}",
+            f"{token.token_requester_principal_type}:{token.token_requester_principal_name}".strip(":"),
+            [f"{renewer.principal_type}:{renewer.principal_name}" for renewer in token.renewers],
+            *map(_moment, (token.issue_timestamp, token.expiry_timestamp, token.max_timestamp)),
         )
         for token in sorted(found, key=lambda token: (token.expiry_timestamp, token.token_id))
     ]
@@ -121,14 +116,15 @@ def create(
     with Cluster(bootstrap) as cluster:
         token = cluster.any.call(api, request)
     check("token", token.error_code)
-    values = (
+    row = row_of(
+        _CREATED,
         token.token_id,
         encode_base64(token.hmac),
         f"{token.principal_type}:{token.principal_name}",
         _moment(token.expiry_timestamp_ms),
         _moment(token.max_timestamp_ms),
     )
-    show(_CREATED, [dict(zip(_CREATED, values, strict=True))], as_json=as_json)
+    show(_CREATED, [row], as_json=as_json)
     return 0
 
 

@@ -8,7 +8,7 @@ import click
 from odradek.cli.cluster import Cluster, Refused, Unreachable, check, known_topics
 from odradek.cli.configs import TOPIC, alter_configs, changes_of
 from odradek.cli.consume_from import Start, parse_start
-from odradek.cli.options import Servers, asks_a_broker, exit_status, key_and_value, show
+from odradek.cli.options import Servers, asks_a_broker, exit_status, key_and_value, row_of, show
 from odradek.client.admin_apis import CREATE_PARTITIONS, DELETE_RECORDS
 from odradek.client.apis import LATEST_TIMESTAMP
 from odradek.client.known_cluster import Partition
@@ -57,7 +57,7 @@ def alter(
             except (Refused, Unreachable) as failure:
                 failures.append(failure)
             else:
-                altered.append(dict(zip(_ALTERED, (name, partitions or count, [one.name for one in changes]), strict=True)))
+                altered.append(row_of(_ALTERED, name, partitions or count, [one.name for one in changes]))
     if altered or as_json:
         show(_ALTERED, altered, as_json=as_json)
     return exit_status(failures)
@@ -135,5 +135,5 @@ def _delete(
             if result.error_code:
                 failures.append(Refused(f"{topic}-{index}", result.error_code))
             else:
-                rows.append(dict(zip(_DELETED, (topic, index, result.low_watermark), strict=True)))
+                rows.append(row_of(_DELETED, topic, index, result.low_watermark))
     return rows

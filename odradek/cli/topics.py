@@ -12,6 +12,7 @@ from odradek.cli.options import (
     exit_status,
     key_and_value,
     render,
+    row_of,
     show,
     show_json,
 )
@@ -110,7 +111,7 @@ def create(
         if not topic.error_code:
             # Versions before 5 lack the broker's choice.
             made = _known_count(topic.num_partitions, partitions), _known_count(topic.replication_factor, replication_factor)
-            created.append(dict(zip(_CREATED, (str(topic.name), *made), strict=True)))
+            created.append(row_of(_CREATED, str(topic.name), *made))
         elif not (if_not_exists and topic.error_code == ErrorCode.TOPIC_ALREADY_EXISTS):
             refusals.append(Refused(str(topic.name), topic.error_code, topic.error_message))
     if created or as_json:
@@ -169,7 +170,7 @@ def _described_partitions(cluster: Cluster, found: list[MetadataResponseTopic]) 
                 list(map(int, partition.isr_nodes)),
                 *(None if isinstance(offset, Refused) else offset for offset in (starts[key], ends[key])),
             )
-            rows.append(dict(zip(_PARTITION, values, strict=True)))
+            rows.append(row_of(_PARTITION, *values))
     return rows
 
 
@@ -186,7 +187,7 @@ def _configs(cluster: Cluster, names: list[str]) -> tuple[list[dict[str, Any]], 
         if result.error_code:
             refusals.append(Refused(f"configs of {result.resource_name}", result.error_code, result.error_message))
         rows += [
-            dict(zip(_CONFIG, (result.resource_name, config.name, config.value), strict=True))
+            row_of(_CONFIG, result.resource_name, config.name, config.value)
             for config in result.configs
             if config.config_source == _SET_ON_TOPIC
         ]

@@ -19,7 +19,7 @@ from odradek.cli.open_transactions import (
     partitions_in,
     partitions_of,
 )
-from odradek.cli.options import Servers, asks_a_broker, command_group, exit_status, names_a_partition, show
+from odradek.cli.options import Servers, asks_a_broker, command_group, exit_status, names_a_partition, row_of, show
 from odradek.client.admin_apis import (
     INIT_PRODUCER_ID,
     LIST_TRANSACTIONS,
@@ -198,7 +198,7 @@ def _listed(
 
     answer = cluster.tried(lambda: patiently(attempt))
     return [
-        dict(zip(_LISTED, (str(each.transactional_id), node_id, int(each.producer_id), each.transaction_state), strict=True))
+        row_of(_LISTED, str(each.transactional_id), node_id, int(each.producer_id), each.transaction_state)
         for each in (() if answer is None else answer.transaction_states)
     ]
 
@@ -206,7 +206,8 @@ def _listed(
 def _described(coordinator: int, described: DescribedTransaction, now_ms: int) -> dict[str, Any]:
     timeout_ms, start_ms = described.transaction_timeout_ms, described.transaction_start_time_ms
     is_open = described.transaction_state in _OPEN and start_ms >= 0
-    values = (
+    return row_of(
+        _TRANSACTION,
         str(described.transactional_id),
         coordinator,
         int(described.producer_id),
@@ -218,7 +219,6 @@ def _described(coordinator: int, described: DescribedTransaction, now_ms: int) -
         now_ms - start_ms if is_open else None,
         [f"{topic}-{index}" for topic, index in sorted(partitions_in(described))],
     )
-    return dict(zip(_TRANSACTION, values, strict=True))
 
 
 def _hanging_row(producer: ProducerOnPartition, now_ms: int) -> dict[str, Any]:
@@ -259,7 +259,7 @@ def abort(
             named = _starting_at(cluster, topic, partition, start_offset)
         # Before its first marker a producer has coordinator epoch -1. Epoch 0 does not exceed any coordinator's.
         named[2] = max(named[2], 0)
-        row = dict(zip(_ABORTED, (topic, partition, *named), strict=True))
+        row = row_of(_ABORTED, topic, partition, *named)
         _write_abort(cluster, row)
     show(_ABORTED, [row], as_json=as_json)
     return 0

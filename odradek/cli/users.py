@@ -11,7 +11,7 @@ from pathlib import Path
 import click
 
 from odradek.cli.cluster import Cluster, Refused, check
-from odradek.cli.options import Servers, asks_a_broker, command_group, exit_status, show
+from odradek.cli.options import Servers, asks_a_broker, command_group, exit_status, row_of, show
 from odradek.client.admin_apis import ALTER_USER_SCRAM_CREDENTIALS, DESCRIBE_USER_SCRAM_CREDENTIALS
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.alter_user_scram_credentials import (
@@ -53,7 +53,7 @@ def list_users(bootstrap: Servers, as_json: bool) -> int:
         for result in sorted(answer.results, key=lambda each: each.user)
         for found in result.credential_infos
     ]
-    show(_LISTED, [dict(zip(_LISTED, row, strict=True)) for row in rows], as_json=as_json)
+    show(_LISTED, [row_of(_LISTED, *row) for row in rows], as_json=as_json)
     return 0
 
 
@@ -76,7 +76,7 @@ def add(name: str, bootstrap: Servers, as_json: bool, names: tuple[str, ...], it
             # A request may alter a user only once.
             _alter(cluster, AlterUserScramCredentialsRequest(upsertions=[upsertion]))
     rows = [(name, ScramMechanism(each.mechanism).text, each.iterations) for each in upsertions]
-    show(_LISTED, [dict(zip(_LISTED, row, strict=True)) for row in rows], as_json=as_json)
+    show(_LISTED, [row_of(_LISTED, *row) for row in rows], as_json=as_json)
     return 0
 
 
