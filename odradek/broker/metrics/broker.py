@@ -8,78 +8,51 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from odradek import __version__
-from odradek.broker.metrics.definitions import Kind, Metric, Section, Sum
+from odradek.broker.metrics.definitions import Kind, Section, Sum, of_attribute, of_mbean, own
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from odradek.broker.metrics.definitions import MeteredBroker, Reading
+    from odradek.broker.metrics.definitions import MeteredBroker, Metric, Reading
     from odradek.broker.quotas.client_quota_manager import ClientQuotaManager
 
-_OPERATION = ("delayedOperation",)
 _PURGATORY = "kafka.server:type=DelayedOperationPurgatory"
 _SESSIONS = "kafka.server:type=FetchSessionCache"
 
-WATCHED = Metric(
-    "kafka_server_delayedoperationpurgatory_purgatorysize",
+WATCHED = of_mbean(
+    f"{_PURGATORY},name=PurgatorySize",
     Kind.GAUGE,
-    _OPERATION,
-    f"{_PURGATORY},name=PurgatorySize,delayedOperation=",
     "Waiting operations, counted once for each key they wait for.",
+    "delayedOperation",
 )
-DELAYED = Metric(
-    "kafka_server_delayedoperationpurgatory_numdelayedoperations",
-    Kind.GAUGE,
-    _OPERATION,
-    f"{_PURGATORY},name=NumDelayedOperations,delayedOperation=",
-    "Waiting operations.",
-)
-COMPLETED = Metric(
-    "odradek_purgatory_completed",
+DELAYED = of_mbean(f"{_PURGATORY},name=NumDelayedOperations", Kind.GAUGE, "Waiting operations.", "delayedOperation")
+COMPLETED = own(
+    "purgatory_completed",
     Kind.COUNTER,
-    _OPERATION,
-    "",
     "Operations completed, with or without waiting, including expired ones.",
+    "delayedOperation",
 )
-EXPIRED = Metric("odradek_purgatory_expired", Kind.COUNTER, _OPERATION, "", "Operations that expired at their deadline.")
-SESSIONS = Metric(
-    "kafka_server_fetchsessioncache_numincrementalfetchsessions",
-    Kind.GAUGE,
-    (),
-    f"{_SESSIONS},name=NumIncrementalFetchSessions",
-    "Fetch sessions.",
+EXPIRED = own("purgatory_expired", Kind.COUNTER, "Operations that expired at their deadline.", "delayedOperation")
+SESSIONS = of_mbean(f"{_SESSIONS},name=NumIncrementalFetchSessions", Kind.GAUGE, "Fetch sessions.")
+SESSION_PARTITIONS = of_mbean(
+    f"{_SESSIONS},name=NumIncrementalFetchPartitionsCached", Kind.GAUGE, "Partitions in all fetch sessions."
 )
-SESSION_PARTITIONS = Metric(
-    "kafka_server_fetchsessioncache_numincrementalfetchpartitionscached",
-    Kind.GAUGE,
-    (),
-    f"{_SESSIONS},name=NumIncrementalFetchPartitionsCached",
-    "Partitions in all fetch sessions.",
-)
-SESSION_EVICTIONS = Metric(
-    "kafka_server_fetchsessioncache_incrementalfetchsessionevictions",
-    Kind.COUNTER,
-    (),
+SESSION_EVICTIONS = of_mbean(
     f"{_SESSIONS},name=IncrementalFetchSessionEvictionsPerSec",
+    Kind.COUNTER,
     "Fetch sessions evicted to make room for others.",
 )
-LATENESS = Metric(
-    "odradek_event_loop_lateness_ms",
+LATENESS = own(
+    "event_loop_lateness_ms",
     Kind.SUMMARY,
-    (),
-    "",
     "How late the event loop woke the broker's timer, in ms. All other work is as late.",
 )
-BUSY_POLLS = Metric(
-    "odradek_event_loop_busy_polls",
+BUSY_POLLS = own(
+    "event_loop_busy_polls",
     Kind.COUNTER,
-    (),
-    "",
     "How often the event loop polled for a client's next request instead of sleeping (socket.busy.poll.us).",
 )
-INFO = Metric(
-    "odradek_broker_info", Kind.GAUGE, ("version", "cluster_id", "node_id"), "", "Always 1; its labels identify the broker."
-)
+INFO = own("broker_info", Kind.GAUGE, "Always 1; its labels identify the broker.", "version", "cluster_id", "node_id")
 
 
 def _read_purgatories(broker: MeteredBroker) -> Iterator[Reading]:
@@ -108,23 +81,18 @@ BROKER_SECTION = Section(
 )
 
 
-_CLIENT = ("user", "client_id")
+def _quota(kind: str, attribute: str, help_: str, *labels: str) -> Metric:
+    return of_attribute(f"kafka.server:type={kind}", attribute.replace("-", "_"), Kind.GAUGE, attribute, help_, *labels)
 
 
-def _of_client(kind: str, attribute: str, what: str) -> Metric:
-    name = f"kafka_server_{kind.lower()}_{attribute.replace('-', '_')}"
-    return Metric(name, Kind.GAUGE, _CLIENT, f"kafka.server:type={kind},user=,client-id= ({attribute})", what)
-
-
-def _of_kind(kind: str, attribute: str, what: str) -> Metric:
-    name = f"kafka_server_{kind.lower()}_{attribute.replace('-', '_')}"
-    return Metric(name, Kind.GAUGE, (), f"kafka.server:type={kind} ({attribute})", what)
+def _of_client(kind: str, attribute: str, help_: str) -> Metric:
+    return _quota(kind, attribute, help_, "user", "client_id")
 
 
 def _throttled(kind: str) -> tuple[Metric, Metric]:
     return (
         _of_client(kind, "throttle-time", "The average throttle time in the last minute, in ms."),
-        _of_kind(kind, "queue-size", "The number of throttle times in progress."),
+        _quota(kind, "queue-size", "The number of throttle times in progress."),
     )
 
 
@@ -138,7 +106,7 @@ FETCH_RATE = _of_client("Fetch", "byte-rate", "Bytes per second of Fetch respons
 FETCH_THROTTLED = _throttled("Fetch")
 REQUEST_TIME = _of_client("Request", "request-time", "The share of the event loop's time that requests take, in percent.")
 REQUEST_THROTTLED = _throttled("Request")
-EXEMPT_TIME = _of_kind(
+EXEMPT_TIME = _quota(
     "Request",
     "exempt-request-time",
     "The share of the event loop's time that requests exempt from client quotas take, in percent.",

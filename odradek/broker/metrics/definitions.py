@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from re import sub
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 if TYPE_CHECKING:
@@ -60,6 +61,32 @@ class Metric:
     def shown_name(self) -> str:
         """The name that scrapers see."""
         return f"{self.name}_total" if self.kind is Kind.COUNTER else self.name
+
+
+def own(name: str, kind: Kind, help_: str, *labels: str) -> Metric:
+    """Return a metric that Kafka does not have. ``name`` lacks the prefix."""
+    return Metric(f"odradek_{name}", kind, labels, "", help_)
+
+
+def of_mbean(mbean: str, kind: Kind, help_: str, *labels: str) -> Metric:
+    """Return the metric of an MBean with one value, such as ``kafka.log:type=Log,name=Size``. Labels are keys of the MBean."""
+    return Metric(_underscored(mbean.removesuffix("PerSec")), kind, labels, mbean + _keys(mbean, labels), help_)
+
+
+def of_attribute(mbean: str, name: str, kind: Kind, attribute: str, help_: str, *labels: str) -> Metric:
+    """Return the metric of an MBean's attribute: ``name`` after the type in ``mbean``, which may have more keys than labels."""
+    prefix = _underscored(mbean.partition(",")[0])
+    return Metric(f"{prefix}_{name}", kind, labels, f"{mbean}{_keys(mbean, labels)} ({attribute})", help_)
+
+
+def _underscored(mbean: str) -> str:
+    return sub(":type=|,name=|[.-]", "_", mbean).lower()
+
+
+def _keys(mbean: str, labels: tuple[str, ...]) -> str:
+    """Return the keys that ``mbean`` still lacks."""
+    keys = [f",{label.replace('_', '-')}=" for label in labels]
+    return "".join(key for key in keys if key not in mbean)
 
 
 @dataclass(frozen=True, slots=True)

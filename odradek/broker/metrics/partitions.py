@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.metrics.definitions import Kind, Metric, Section
+from odradek.broker.metrics.definitions import Kind, Metric, Section, of_mbean, own
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -12,40 +12,36 @@ if TYPE_CHECKING:
     from odradek.broker.metrics.definitions import MeteredBroker, Reading, Sample
     from odradek.broker.replica.partition import Partition
 
-_TOPIC = ("topic",)
-_PARTITION = ("topic", "partition")
+
+def _topic_counter(name: str, help_: str) -> Metric:
+    return of_mbean(f"kafka.server:type=BrokerTopicMetrics,name={name}", Kind.COUNTER, help_, "topic")
 
 
-def _topic_counter(name: str, mbean: str, help_: str) -> Metric:
-    labelled = f"kafka.server:type=BrokerTopicMetrics,name={mbean},topic="
-    return Metric(f"kafka_server_brokertopicmetrics_{name}", Kind.COUNTER, _TOPIC, labelled, help_)
+def _log_gauge(name: str, help_: str) -> Metric:
+    return of_mbean(f"kafka.log:type=Log,name={name}", Kind.GAUGE, help_, "topic", "partition")
 
 
-def _log_gauge(mbean: str, help_: str) -> Metric:
-    labelled = f"kafka.log:type=Log,name={mbean},topic=,partition="
-    return Metric(f"kafka_log_log_{mbean.lower()}", Kind.GAUGE, _PARTITION, labelled, help_)
+def _replica_gauge(name: str, help_: str) -> Metric:
+    return of_mbean(f"kafka.server:type=ReplicaManager,name={name}", Kind.GAUGE, help_)
 
 
-def _broker_gauge(type_: str, mbean: str, help_: str, domain: str = "server") -> Metric:
-    labelled = f"kafka.{domain}:type={type_},name={mbean}"
-    return Metric(f"kafka_{domain}_{type_.lower()}_{mbean.lower()}", Kind.GAUGE, (), labelled, help_)
+def _controller_gauge(name: str, help_: str) -> Metric:
+    return of_mbean(f"kafka.controller:type=KafkaController,name={name}", Kind.GAUGE, help_)
 
 
-RECORDS_IN = _topic_counter("messagesin", "MessagesInPerSec", "Records appended since the broker started.")
-BYTES_IN = _topic_counter("bytesin", "BytesInPerSec", "Bytes of record batches appended since the broker started.")
-BYTES_OUT = _topic_counter("bytesout", "BytesOutPerSec", "Bytes of record batches sent to consumers since the broker started.")
+RECORDS_IN = _topic_counter("MessagesInPerSec", "Records appended since the broker started.")
+BYTES_IN = _topic_counter("BytesInPerSec", "Bytes of record batches appended since the broker started.")
+BYTES_OUT = _topic_counter("BytesOutPerSec", "Bytes of record batches sent to consumers since the broker started.")
 SIZE = _log_gauge("Size", "Bytes of record batches in the log.")
 SEGMENTS = _log_gauge("NumLogSegments", "Segments of the log.")
 START_OFFSET = _log_gauge("LogStartOffset", "Offset of the log's first record.")
 END_OFFSET = _log_gauge("LogEndOffset", "Offset of the next record.")
-HIGH_WATERMARK = Metric(
-    "odradek_partition_high_watermark", Kind.GAUGE, _PARTITION, "", "The offset up to which consumers may read."
-)
-PARTITIONS = _broker_gauge("ReplicaManager", "PartitionCount", "Partitions on this broker.")
-OFFLINE_REPLICAS = _broker_gauge("ReplicaManager", "OfflineReplicaCount", "Partitions on this broker whose log is unusable.")
-TOPICS = _broker_gauge("KafkaController", "GlobalTopicCount", "Topics.", "controller")
-GLOBAL_PARTITIONS = _broker_gauge("KafkaController", "GlobalPartitionCount", "Partitions of all topics.", "controller")
-OFFLINE_PARTITIONS = _broker_gauge("KafkaController", "OfflinePartitionsCount", "Partitions without a leader.", "controller")
+HIGH_WATERMARK = own("partition_high_watermark", Kind.GAUGE, "The offset up to which consumers may read.", "topic", "partition")
+PARTITIONS = _replica_gauge("PartitionCount", "Partitions on this broker.")
+OFFLINE_REPLICAS = _replica_gauge("OfflineReplicaCount", "Partitions on this broker whose log is unusable.")
+TOPICS = _controller_gauge("GlobalTopicCount", "Topics.")
+GLOBAL_PARTITIONS = _controller_gauge("GlobalPartitionCount", "Partitions of all topics.")
+OFFLINE_PARTITIONS = _controller_gauge("OfflinePartitionsCount", "Partitions without a leader.")
 
 
 def _read_topics(broker: MeteredBroker) -> Iterator[Reading]:
@@ -117,17 +113,14 @@ PARTITION_SECTION = Section(
 )
 
 
-def _gauge(mbean: str, help_: str) -> Metric:
-    labelled = f"kafka.server:type=ReplicaManager,name={mbean}"
-    return Metric(f"kafka_server_replicamanager_{mbean.lower()}", Kind.GAUGE, (), labelled, help_)
-
-
-LEADERS = _gauge("LeaderCount", "Partitions that this broker leads.")
-UNDER_REPLICATED = _gauge("UnderReplicatedPartitions", "Partitions led by this broker that have out-of-sync replicas.")
-UNDER_MIN_ISR = _gauge(
+LEADERS = _replica_gauge("LeaderCount", "Partitions that this broker leads.")
+UNDER_REPLICATED = _replica_gauge("UnderReplicatedPartitions", "Partitions led by this broker that have out-of-sync replicas.")
+UNDER_MIN_ISR = _replica_gauge(
     "UnderMinIsrPartitionCount", "Partitions led by this broker with fewer in-sync replicas than min.insync.replicas."
 )
-AT_MIN_ISR = _gauge("AtMinIsrPartitionCount", "Partitions led by this broker with exactly min.insync.replicas in-sync replicas.")
+AT_MIN_ISR = _replica_gauge(
+    "AtMinIsrPartitionCount", "Partitions led by this broker with exactly min.insync.replicas in-sync replicas."
+)
 
 
 def _read(broker: MeteredBroker) -> Iterator[Reading]:
@@ -164,42 +157,28 @@ UNCLEANABLE = Metric(
     f"{_MANAGER},name=uncleanable-partitions-count,logDirectory=",
     "Partitions that are not compacted again before the next start. The broker's log gives the reason.",
 )
-MAX_DIRTY = Metric(
-    "kafka_log_logcleanermanager_max_dirty_percent",
-    Kind.GAUGE,
-    (),
+MAX_DIRTY = of_mbean(
     f"{_MANAGER},name=max-dirty-percent",
+    Kind.GAUGE,
     "The dirty share of the next log to be cleaned, in percent. 0: no log needs cleaning.",
 )
-SINCE_LAST_LOOK = Metric(
-    "kafka_log_logcleanermanager_time_since_last_run_ms",
-    Kind.GAUGE,
-    (),
+SINCE_LAST_LOOK = of_mbean(
     f"{_MANAGER},name=time-since-last-run-ms",
+    Kind.GAUGE,
     "The time since the cleaner last looked for logs to clean, in ms.",
 )
-RECOPY = Metric(
-    "kafka_log_logcleaner_cleaner_recopy_percent",
-    Kind.GAUGE,
-    (),
+RECOPY = of_mbean(
     f"{_CLEANER},name=cleaner-recopy-percent",
+    Kind.GAUGE,
     "The share of the bytes read by the last clean that were written again, in percent.",
 )
-UTILIZATION = Metric(
-    "kafka_log_logcleaner_max_buffer_utilization_percent",
-    Kind.GAUGE,
-    (),
+UTILIZATION = of_mbean(
     f"{_CLEANER},name=max-buffer-utilization-percent",
+    Kind.GAUGE,
     "The share of the memory for keys that the last clean used, in percent. At 100, the clean did not reach the end of the log.",
 )
-LAST_CLEAN = Metric(
-    "kafka_log_logcleaner_max_clean_time_secs",
-    Kind.GAUGE,
-    (),
-    f"{_CLEANER},name=max-clean-time-secs",
-    "The duration of the last clean, in seconds.",
-)
-CLEANS = Metric("odradek_log_cleans", Kind.COUNTER, (), "", "Finished cleans, each of one partition.")
+LAST_CLEAN = of_mbean(f"{_CLEANER},name=max-clean-time-secs", Kind.GAUGE, "The duration of the last clean, in seconds.")
+CLEANS = own("log_cleans", Kind.COUNTER, "Finished cleans, each of one partition.")
 
 
 def _read_cleaner(broker: MeteredBroker) -> Iterator[Reading]:

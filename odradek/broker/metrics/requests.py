@@ -4,117 +4,80 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.metrics.definitions import Distribution, Kind, Metric, Section, Sum
+from odradek.broker.metrics.definitions import Distribution, Kind, Section, Sum, of_attribute, of_mbean, own
 from odradek.broker.network.route import TOTAL_TIME_BOUNDS_MS
 from odradek.protocol.errors import ErrorCode
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from odradek.broker.metrics.definitions import MeteredBroker, Reading
+    from odradek.broker.metrics.definitions import MeteredBroker, Metric, Reading
     from odradek.broker.network.route import Route
     from odradek.protocol.api_keys import ApiKey
 
 _REQUEST_METRICS = "kafka.network:type=RequestMetrics"
-_SOCKET_SERVER = "kafka.server:type=socket-server-metrics"
+_SOCKET_SERVER = "kafka.server:type=socket-server-metrics,listener=,networkProcessor="
 
-REQUESTS = Metric(
-    "kafka_network_requestmetrics_requests",
+
+def _counter(name: str, help_: str) -> Metric:
+    return of_attribute(_SOCKET_SERVER, name, Kind.COUNTER, f"{name.replace('_', '-')}-total", help_)
+
+
+REQUESTS = of_mbean(
+    f"{_REQUEST_METRICS},name=RequestsPerSec",
     Kind.COUNTER,
-    ("request", "version"),
-    f"{_REQUEST_METRICS},name=RequestsPerSec,request=,version=",
     "Requests handled, including those without a response, by API and version.",
+    "request",
+    "version",
 )
-ERRORS = Metric(
-    "kafka_network_requestmetrics_errors",
+ERRORS = of_mbean(
+    f"{_REQUEST_METRICS},name=ErrorsPerSec",
     Kind.COUNTER,
-    ("request", "error"),
-    f"{_REQUEST_METRICS},name=ErrorsPerSec,request=,error=",
     "Error codes in responses, one for each failed partition, group or topic. Unlike in Kafka, NONE is not counted.",
+    "request",
+    "error",
 )
-TOTAL_TIME = Metric(
-    "kafka_network_requestmetrics_totaltimems",
+TOTAL_TIME = of_mbean(
+    f"{_REQUEST_METRICS},name=TotalTimeMs",
     Kind.HISTOGRAM,
-    ("request",),
-    f"{_REQUEST_METRICS},name=TotalTimeMs,request=",
     "The time from a request's arrival until its response is handed over, in ms.",
+    "request",
 )
-QUEUE_TIME = Metric(
-    "kafka_network_requestmetrics_requestqueuetimems",
+QUEUE_TIME = of_mbean(
+    f"{_REQUEST_METRICS},name=RequestQueueTimeMs",
     Kind.SUMMARY,
-    ("request",),
-    f"{_REQUEST_METRICS},name=RequestQueueTimeMs,request=",
     "The part of the total time spent behind other requests, in ms.",
+    "request",
 )
-LOCAL_TIME = Metric(
-    "kafka_network_requestmetrics_localtimems",
+LOCAL_TIME = of_mbean(
+    f"{_REQUEST_METRICS},name=LocalTimeMs",
     Kind.SUMMARY,
-    ("request",),
-    f"{_REQUEST_METRICS},name=LocalTimeMs,request=",
     "The part of the total time spent working on the request, in ms.",
+    "request",
 )
-REMOTE_TIME = Metric(
-    "kafka_network_requestmetrics_remotetimems",
+REMOTE_TIME = of_mbean(
+    f"{_REQUEST_METRICS},name=RemoteTimeMs",
     Kind.SUMMARY,
-    ("request",),
-    f"{_REQUEST_METRICS},name=RemoteTimeMs,request=",
     "The part of the total time spent waiting for an event (more data, other members), in ms.",
+    "request",
 )
-CONNECTIONS = Metric(
-    "kafka_server_socket_server_metrics_connection_count",
-    Kind.GAUGE,
-    ("listener",),
-    f"{_SOCKET_SERVER},listener=,networkProcessor= (connection-count)",
-    "Open connections.",
+CONNECTIONS = of_attribute(_SOCKET_SERVER, "connection_count", Kind.GAUGE, "connection-count", "Open connections.", "listener")
+CONNECTIONS_ACCEPTED = _counter("connection_creation", "Connections accepted.")
+BYTES_RECEIVED = _counter("incoming_byte", "Bytes received from clients.")
+BYTES_SENT = _counter("outgoing_byte", "Bytes sent to clients.")
+CONNECTIONS_REFUSED = own(
+    "connections_refused", Kind.COUNTER, "Connections refused because of max.connections or max.connections.per.ip."
 )
-CONNECTIONS_ACCEPTED = Metric(
-    "kafka_server_socket_server_metrics_connection_creation",
-    Kind.COUNTER,
-    (),
-    f"{_SOCKET_SERVER},listener=,networkProcessor= (connection-creation-total)",
-    "Connections accepted.",
-)
-BYTES_RECEIVED = Metric(
-    "kafka_server_socket_server_metrics_incoming_byte",
-    Kind.COUNTER,
-    (),
-    f"{_SOCKET_SERVER},listener=,networkProcessor= (incoming-byte-total)",
-    "Bytes received from clients.",
-)
-BYTES_SENT = Metric(
-    "kafka_server_socket_server_metrics_outgoing_byte",
-    Kind.COUNTER,
-    (),
-    f"{_SOCKET_SERVER},listener=,networkProcessor= (outgoing-byte-total)",
-    "Bytes sent to clients.",
-)
-CONNECTIONS_REFUSED = Metric(
-    "odradek_connections_refused",
-    Kind.COUNTER,
-    (),
-    "",
-    "Connections refused because of max.connections or max.connections.per.ip.",
-)
-IP_THROTTLE_TIME = Metric(
-    "kafka_server_socket_server_metrics_ip_connection_accept_throttle_time",
+IP_THROTTLE_TIME = of_attribute(
+    "kafka.server:type=socket-server-metrics,listener=",
+    "ip_connection_accept_throttle_time",
     Kind.SUMMARY,
-    (),
-    f"{_SOCKET_SERVER},listener= (ip-connection-accept-throttle-time)",
+    "ip-connection-accept-throttle-time",
     "How long connections above their address's connection_creation_rate were kept before they were closed, in ms.",
 )
-CONNECTIONS_CLOSED_IDLE = Metric(
-    "odradek_connections_closed_idle",
-    Kind.COUNTER,
-    (),
-    "",
-    "Connections closed because of connections.max.idle.ms.",
-)
-CONNECTIONS_CLOSED_MALFORMED = Metric(
-    "odradek_connections_closed_malformed",
-    Kind.COUNTER,
-    (),
-    "",
-    "Connections closed because of a malformed or unsupported request.",
+CONNECTIONS_CLOSED_IDLE = own("connections_closed_idle", Kind.COUNTER, "Connections closed because of connections.max.idle.ms.")
+CONNECTIONS_CLOSED_MALFORMED = own(
+    "connections_closed_malformed", Kind.COUNTER, "Connections closed because of a malformed or unsupported request."
 )
 
 
@@ -188,21 +151,15 @@ CONNECTION_SECTION = Section(
 )
 
 
-def _counter(name: str, help_text: str) -> Metric:
-    attribute = f"{name.replace('_', '-')}-total"
-    mbean = f"kafka.server:type=socket-server-metrics,listener=,networkProcessor= ({attribute})"
-    return Metric(f"kafka_server_socket_server_metrics_{name}", Kind.COUNTER, (), mbean, help_text)
-
-
 SUCCEEDED = _counter("successful_authentication", "Connections that authenticated by SASL.")
 FAILED = _counter("failed_authentication", "Connections that failed to authenticate by SASL.")
 SUCCEEDED_AGAIN = _counter("successful_reauthentication", "Sessions renewed by reauthentication.")
 FAILED_AGAIN = _counter("failed_reauthentication", "Sessions whose reauthentication failed.")
-EXPIRED = Metric(
-    "kafka_server_socket_server_metrics_expired_connections_killed_count",
+EXPIRED = of_attribute(
+    _SOCKET_SERVER,
+    "expired_connections_killed_count",
     Kind.COUNTER,
-    (),
-    "kafka.server:type=socket-server-metrics,listener=,networkProcessor= (expired-connections-killed-count)",
+    "expired-connections-killed-count",
     "Connections closed because their session had ended.",
 )
 

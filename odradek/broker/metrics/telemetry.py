@@ -12,7 +12,7 @@ from __future__ import annotations
 from re import sub
 from typing import TYPE_CHECKING, Final
 
-from odradek.broker.metrics.definitions import Distribution, Kind, Metric, Section, Sum
+from odradek.broker.metrics.definitions import Distribution, Kind, Metric, Section, Sum, of_attribute, own
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -38,19 +38,18 @@ _SUFFIXES: Final = {
     Kind.SUMMARY: ("", "_sum", "_count", "_created"),
 }
 
-INSTANCES = Metric(
-    "kafka_server_client_metrics_instance_count",
+
+def _counter(name: str, attribute: str, help_: str) -> Metric:
+    return of_attribute(_MBEAN, name, Kind.COUNTER, attribute, help_)
+
+
+INSTANCES = of_attribute(
+    _MBEAN,
+    "instance_count",
     Kind.GAUGE,
-    (),
-    f"{_MBEAN} (instance-count)",
+    "instance-count",
     "Connected client instances that have asked for their telemetry subscription.",
 )
-
-
-def _counter(name: str, attribute: str, help_text: str) -> Metric:
-    return Metric(f"kafka_server_client_metrics_{name}", Kind.COUNTER, (), f"{_MBEAN} ({attribute})", help_text)
-
-
 UNKNOWN = _counter(
     "unknown_subscription_request_count",
     "unknown-subscription-request-count",
@@ -59,11 +58,9 @@ UNKNOWN = _counter(
 THROTTLED = _counter("throttle_count", "throttle-count,client_instance_id=", "Client requests that came too early.")
 PUSHED = _counter("plugin_export_count", "plugin-export-count,client_instance_id=", "Pushes accepted.")
 REFUSED = _counter("plugin_error_count", "plugin-error-count,client_instance_id=", "Pushes that could not be read.")
-DROPPED_POINTS = Metric(
-    "odradek_client_metrics_left_out",
+DROPPED_POINTS = own(
+    "client_metrics_left_out",
     Kind.COUNTER,
-    (),
-    "",
     "Values of clients' metrics that were dropped because the client, or all clients together, had too many.",
 )
 
