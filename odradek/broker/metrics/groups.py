@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from odradek.broker.metrics.definitions import Distribution, Kind, Metric, Section, Sum
-from odradek.broker.metrics.shards import ShardMetrics, active_shards
+from odradek.broker.metrics.definitions import Distribution, Kind, Section, Sum, of_attribute, of_mbean, own
+from odradek.broker.metrics.shards import active_shards, shard_metrics
 from odradek.coordinator.group.classic.group import GROUP_TYPE as CLASSIC
 from odradek.coordinator.group.classic.states import LATENCY_BOUNDS_MS, GroupState, RebalanceCause
 from odradek.coordinator.group.consumer.explanations import MoveReason
@@ -23,30 +23,21 @@ from odradek.coordinator.group.streams.member import StreamsGroupState
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from odradek.broker.metrics.definitions import MeteredBroker, Reading
+    from odradek.broker.metrics.definitions import MeteredBroker, Metric, Reading
     from odradek.coordinator.group.consumer.groups import ConsumerGroups
     from odradek.coordinator.group.group_shard import GroupShard
     from odradek.coordinator.group.share.groups import ShareGroups
     from odradek.coordinator.group.streams.groups import StreamsGroups
 
-_MANAGER = "kafka.coordinator.group:type=GroupMetadataManager"
 _COORDINATOR = "kafka.server:type=group-coordinator-metrics"
 
 
 def _manager_gauge(name: str, help_: str) -> Metric:
-    return Metric(
-        f"kafka_coordinator_group_groupmetadatamanager_{name.lower()}", Kind.GAUGE, (), f"{_MANAGER},name={name}", help_
-    )
+    return of_mbean(f"kafka.coordinator.group:type=GroupMetadataManager,name={name}", Kind.GAUGE, help_)
 
 
-def _coordinator(name: str, kind: Kind, attribute: str, help_: str, label: str = "") -> Metric:
-    labels = (label,) if label else ()
-    mbean = f"{_COORDINATOR}{f',{label}=' if label else ''} ({attribute})"
-    return Metric(f"kafka_server_group_coordinator_metrics_{name}", kind, labels, mbean, help_)
-
-
-def _own(name: str, kind: Kind, help_: str, label: str = "") -> Metric:
-    return Metric(f"odradek_{name}", kind, (label,) if label else (), "", help_)
+def _coordinator(name: str, kind: Kind, attribute: str, help_: str, *labels: str) -> Metric:
+    return of_attribute(_COORDINATOR, name, kind, attribute, help_, *labels)
 
 
 GROUPS = _manager_gauge("NumGroups", "Groups of the classic protocol, including groups with only committed offsets.")
@@ -57,8 +48,8 @@ GROUPS_BY_STATE = {
     if state is not GroupState.DEAD
 }
 OFFSETS = _manager_gauge("NumOffsets", "Committed offsets.")
-MEMBERS = _own("group_members", Kind.GAUGE, "Members of all groups.")
-WAITING = _own(
+MEMBERS = own("group_members", Kind.GAUGE, "Members of all groups.")
+WAITING = own(
     "group_members_waiting",
     Kind.GAUGE,
     "Members whose JoinGroup or SyncGroup waits for other members, by API.",
@@ -67,13 +58,13 @@ WAITING = _own(
 REBALANCES = _coordinator(
     "group_completed_rebalance", Kind.COUNTER, "group-completed-rebalance-count", "Rebalances that ended in a stable group."
 )
-REBALANCES_BEGUN = _own("group_rebalances_begun", Kind.COUNTER, "Rebalances begun, by cause.", "cause")
-REBALANCES_FAILED = _own("group_rebalances_failed", Kind.COUNTER, "Rebalances abandoned because another one began.")
-REBALANCE_LATENCY = _own(
+REBALANCES_BEGUN = own("group_rebalances_begun", Kind.COUNTER, "Rebalances begun, by cause.", "cause")
+REBALANCES_FAILED = own("group_rebalances_failed", Kind.COUNTER, "Rebalances abandoned because another one began.")
+REBALANCE_LATENCY = own(
     "group_rebalance_latency_ms", Kind.HISTOGRAM, "The time from a rebalance's cause to the stable group, in ms."
 )
-REBALANCE_LATENCY_MAX = _own("group_rebalance_latency_max_ms", Kind.GAUGE, "The longest rebalance, in ms.")
-LAST_REBALANCE = _own(
+REBALANCE_LATENCY_MAX = own("group_rebalance_latency_max_ms", Kind.GAUGE, "The longest rebalance, in ms.")
+LAST_REBALANCE = own(
     "group_last_rebalance_age_ms",
     Kind.GAUGE,
     "The time since the last rebalance of any group ended, in ms. Absent before the first.",
@@ -101,61 +92,33 @@ STREAMS_EPOCHS_RAISED = _coordinator(
     "streams-group-rebalance-count",
     "Rebalances of streams groups, counted as increases of a group's epoch.",
 )
-MOVES = _own("group_partition_moves", Kind.COUNTER, "Partitions moved by target assignments, by reason.", "reason")
-KEPT = _own(
+MOVES = own("group_partition_moves", Kind.COUNTER, "Partitions moved by target assignments, by reason.", "reason")
+KEPT = own(
     "group_moved_partition_kept_ms",
     Kind.SUMMARY,
     "The time from a target assignment until the former member gave up a moved partition, in ms.",
 )
-KEPT_MAX = _own(
+KEPT_MAX = own(
     "group_moved_partition_kept_max_ms", Kind.GAUGE, "The longest time until a former member gave up a moved partition, in ms."
 )
-HEARTBEATS = _own("group_heartbeats", Kind.COUNTER, "Heartbeats of members.")
-SESSIONS_EXPIRED = _own("group_sessions_expired", Kind.COUNTER, "Members removed because their session expired.")
-GROUPS_DELETED = _own("groups_deleted", Kind.COUNTER, "Groups deleted by request.")
+HEARTBEATS = own("group_heartbeats", Kind.COUNTER, "Heartbeats of members.")
+SESSIONS_EXPIRED = own("group_sessions_expired", Kind.COUNTER, "Members removed because their session expired.")
+GROUPS_DELETED = own("groups_deleted", Kind.COUNTER, "Groups deleted by request.")
 COMMITS = _coordinator("offset_commit", Kind.COUNTER, "offset-commit-count", "Offsets committed.")
 EXPIRATIONS = _coordinator("offset_expiration", Kind.COUNTER, "offset-expiration-count", "Offsets that expired.")
 DELETIONS = _coordinator(
     "offset_deletion", Kind.COUNTER, "offset-deletion-count", "Offsets deleted by request or with their topic."
 )
-SHARDS = _coordinator(
-    "num_partitions", Kind.GAUGE, "num-partitions", "Partitions of __consumer_offsets, by the state of their shard.", "state"
-)
-LOAD_TIME = _coordinator("partition_load_time", Kind.SUMMARY, "partition-load-time-avg", "The time to load a shard, in ms.")
-LOAD_TIME_MAX = _coordinator(
-    "partition_load_time_max", Kind.GAUGE, "partition-load-time-max", "The longest load of a shard, in ms."
-)
-LOADS_FAILED = _own("coordinator_loads_failed", Kind.COUNTER, "Shards whose log could not be read.")
-LOADED_BYTES = _own("coordinator_loaded_bytes", Kind.COUNTER, "Bytes read while loading shards.")
-LOADED_RECORDS = _own("coordinator_loaded_records", Kind.COUNTER, "Records read while loading shards.")
-SKIPPED_RECORDS = _own(
-    "coordinator_skipped_records", Kind.COUNTER, "Records of an unknown version, skipped while loading shards."
-)
-APPEND_TIME = _coordinator(
-    "batch_flush_time_ms",
-    Kind.SUMMARY,
-    "batch-flush-time-ms-p50 and others",
-    "The time of an append to __consumer_offsets, in ms.",
-)
-APPEND_TIME_MAX = _coordinator("batch_flush_time_ms_max", Kind.GAUGE, "batch-flush-time-ms-max", "The longest append, in ms.")
-APPENDED_RECORDS = _own("coordinator_appended_records", Kind.COUNTER, "Records appended to __consumer_offsets.")
-APPENDS_FAILED = _own(
-    "coordinator_appends_failed", Kind.COUNTER, "Failed appends. The operations that depended on them were rolled back."
-)
-
-
-SHARD_METRICS = ShardMetrics(
-    shards=SHARDS,
-    load_time=LOAD_TIME,
-    load_time_max=LOAD_TIME_MAX,
-    loads_failed=LOADS_FAILED,
-    loaded_bytes=LOADED_BYTES,
-    loaded_records=LOADED_RECORDS,
-    skipped_records=SKIPPED_RECORDS,
-    append_time=APPEND_TIME,
-    append_time_max=APPEND_TIME_MAX,
-    appended_records=APPENDED_RECORDS,
-    appends_failed=APPENDS_FAILED,
+SHARD_METRICS = shard_metrics(
+    _COORDINATOR,
+    "__consumer_offsets",
+    "coordinator",
+    loaded_bytes=own("coordinator_loaded_bytes", Kind.COUNTER, "Bytes read while loading shards."),
+    loaded_records=own("coordinator_loaded_records", Kind.COUNTER, "Records read while loading shards."),
+    skipped_records=own(
+        "coordinator_skipped_records", Kind.COUNTER, "Records of an unknown version, skipped while loading shards."
+    ),
+    append_time_max=_coordinator("batch_flush_time_ms_max", Kind.GAUGE, "batch-flush-time-ms-max", "The longest append, in ms."),
 )
 
 

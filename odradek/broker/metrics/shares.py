@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from odradek.broker.metrics.definitions import Kind, Metric, Section
-from odradek.broker.metrics.shards import ShardMetrics, active_shards
+from odradek.broker.metrics.definitions import Kind, Section, of_attribute, own
+from odradek.broker.metrics.shards import active_shards, shard_metrics
 from odradek.controller.metadata.topic import SHARE_GROUP_STATE_TOPIC
 
 if TYPE_CHECKING:
@@ -16,18 +16,12 @@ if TYPE_CHECKING:
 _COORDINATOR = "kafka.server:type=share-coordinator-metrics"
 
 
-def _coordinator(name: str, kind: Kind, attribute: str, help_: str, *labels: str) -> Metric:
-    mbean = "".join([_COORDINATOR, *(f",{label}=" for label in labels), f" ({attribute})"])
-    return Metric(f"kafka_server_share_coordinator_metrics_{name}", kind, labels, mbean, help_)
-
-
-def _own(name: str, kind: Kind, help_: str) -> Metric:
-    return Metric(f"odradek_{name}", kind, (), "", help_)
-
-
-SHARE_PARTITIONS = _own("share_partitions", Kind.GAUGE, "Share partitions whose state is kept here.")
-WRITES = _coordinator("write", Kind.COUNTER, "write-total", "Writes to the state of share partitions, also refused ones.")
-LAST_PRUNED_OFFSET = _coordinator(
+SHARE_PARTITIONS = own("share_partitions", Kind.GAUGE, "Share partitions whose state is kept here.")
+WRITES = of_attribute(
+    _COORDINATOR, "write", Kind.COUNTER, "write-total", "Writes to the state of share partitions, also refused ones."
+)
+LAST_PRUNED_OFFSET = of_attribute(
+    _COORDINATOR,
     "last_pruned_offset",
     Kind.GAUGE,
     "last-pruned-offset",
@@ -35,35 +29,7 @@ LAST_PRUNED_OFFSET = _coordinator(
     "topic",
     "partition",
 )
-SHARDS = _coordinator(
-    "num_partitions", Kind.GAUGE, "num-partitions", "Partitions of __share_group_state, by the state of their shard.", "state"
-)
-LOAD_TIME = _coordinator("partition_load_time", Kind.SUMMARY, "partition-load-time-avg", "The time to load a shard, in ms.")
-LOAD_TIME_MAX = _coordinator(
-    "partition_load_time_max", Kind.GAUGE, "partition-load-time-max", "The longest load of a shard, in ms."
-)
-LOADS_FAILED = _own("share_coordinator_loads_failed", Kind.COUNTER, "Shards whose log could not be read.")
-APPEND_TIME = _coordinator(
-    "batch_flush_time_ms",
-    Kind.SUMMARY,
-    "batch-flush-time-ms-p50 and others",
-    "The time of an append to __share_group_state, in ms.",
-)
-APPENDED_RECORDS = _own("share_coordinator_appended_records", Kind.COUNTER, "Records appended to __share_group_state.")
-APPENDS_FAILED = _own(
-    "share_coordinator_appends_failed", Kind.COUNTER, "Failed appends. The operations that depended on them were rolled back."
-)
-
-
-SHARD_METRICS = ShardMetrics(
-    shards=SHARDS,
-    load_time=LOAD_TIME,
-    load_time_max=LOAD_TIME_MAX,
-    loads_failed=LOADS_FAILED,
-    append_time=APPEND_TIME,
-    appended_records=APPENDED_RECORDS,
-    appends_failed=APPENDS_FAILED,
-)
+SHARD_METRICS = shard_metrics(_COORDINATOR, "__share_group_state", "share_coordinator")
 
 
 def _read(broker: MeteredBroker) -> Iterator[Reading]:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from odradek.broker.metrics.definitions import Distribution, Kind, Metric, Section
-from odradek.broker.metrics.shards import ShardMetrics, active_shards
+from odradek.broker.metrics.definitions import Distribution, Kind, Section, of_mbean, own
+from odradek.broker.metrics.shards import active_shards, shard_metrics
 from odradek.coordinator.transaction.states import PREPARED, STATE_NAMES, TransactionState
 from odradek.coordinator.transaction.transactions import DURATION_BOUNDS_MS, OUTCOMES
 
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from odradek.coordinator.transaction.transaction_shard import TransactionShard
 
 _MARKERS = "kafka.coordinator.transaction:type=TransactionMarkerChannelManager"
-_COORDINATOR = "kafka.server:type=transaction-coordinator-metrics"
 _REPLICA_MANAGER = "kafka.server:type=ReplicaManager"
 _SHOWN_STATES = tuple(
     state for state in TransactionState if state not in {TransactionState.DEAD, TransactionState.PREPARE_EPOCH_FENCE}
@@ -32,87 +31,56 @@ _OPEN = PREPARED | {TransactionState.ONGOING}
 _LATE_AFTER_MS = 5 * 60 * 1000
 
 
-def _gauge(mbean: str, name: str, help_: str) -> Metric:
-    prefix = mbean.replace(":type=", "_").replace(".", "_").lower()
-    return Metric(f"{prefix}_{name.lower()}", Kind.GAUGE, (), f"{mbean},name={name}", help_)
-
-
-def _own(name: str, kind: Kind, help_: str, label: str = "") -> Metric:
-    return Metric(f"odradek_{name}", kind, (label,) if label else (), "", help_)
-
-
-IDS = _own("transactional_ids", Kind.GAUGE, "Transactional ids, by state.", "state")
-OPEN = _own("transactions_open", Kind.GAUGE, "Transactions that are ongoing, or being committed or aborted.")
-OLDEST = _own(
+IDS = own("transactional_ids", Kind.GAUGE, "Transactional ids, by state.", "state")
+OPEN = own("transactions_open", Kind.GAUGE, "Transactions that are ongoing, or being committed or aborted.")
+OLDEST = own(
     "transaction_oldest_open_age_ms", Kind.GAUGE, "The age of the oldest open transaction, in ms. Absent if none is open."
 )
-ENDED = _own(
+ENDED = own(
     "transactions_ended", Kind.COUNTER, "Transactions completed: committed or aborted, with all markers written.", "result"
 )
-DURATION = _own(
+DURATION = own(
     "transaction_duration_ms",
     Kind.HISTOGRAM,
     "The time from a transaction's first partition to its last marker, in ms.",
     "result",
 )
-TIMED_OUT = _own("transactions_timed_out", Kind.COUNTER, "Transactions aborted at their timeout.")
-IDS_EXPIRED = _own("transactional_ids_expired", Kind.COUNTER, "Unused transactional ids that expired.")
-MARKERS_WAITING = _gauge(
-    _MARKERS,
-    "UnknownDestinationQueueSize",
+TIMED_OUT = own("transactions_timed_out", Kind.COUNTER, "Transactions aborted at their timeout.")
+IDS_EXPIRED = own("transactional_ids_expired", Kind.COUNTER, "Unused transactional ids that expired.")
+MARKERS_WAITING = of_mbean(
+    f"{_MARKERS},name=UnknownDestinationQueueSize",
+    Kind.GAUGE,
     "Markers not written yet: their partition is unavailable, or they exceed one turn of the event loop.",
 )
-COMPLETIONS_WAITING = _gauge(
-    _MARKERS,
-    "LogAppendRetryQueueSize",
+COMPLETIONS_WAITING = of_mbean(
+    f"{_MARKERS},name=LogAppendRetryQueueSize",
+    Kind.GAUGE,
     "Transactions with all markers written, but without their completion in __transaction_state.",
 )
-PRODUCER_IDS = _gauge(_REPLICA_MANAGER, "ProducerIdCount", "Producer ids that partitions remember, counted once per partition.")
-LATE = _gauge(
-    _REPLICA_MANAGER,
-    "PartitionsWithLateTransactionsCount",
+PRODUCER_IDS = of_mbean(
+    f"{_REPLICA_MANAGER},name=ProducerIdCount",
+    Kind.GAUGE,
+    "Producer ids that partitions remember, counted once per partition.",
+)
+LATE = of_mbean(
+    f"{_REPLICA_MANAGER},name=PartitionsWithLateTransactionsCount",
+    Kind.GAUGE,
     "Partitions whose oldest open transaction last wrote more than transaction.max.timeout.ms plus five minutes ago.",
 )
-SHARDS = _own(
-    "transaction_coordinator_partitions",
-    Kind.GAUGE,
-    "Partitions of __transaction_state, by the state of their shard.",
-    "state",
-)
-LOAD_TIME = Metric(
-    "kafka_server_transaction_coordinator_metrics_partition_load_time",
-    Kind.SUMMARY,
-    (),
-    f"{_COORDINATOR} (partition-load-time-avg)",
-    "The time to load a shard, in ms.",
-)
-LOAD_TIME_MAX = Metric(
-    "kafka_server_transaction_coordinator_metrics_partition_load_time_max",
-    Kind.GAUGE,
-    (),
-    f"{_COORDINATOR} (partition-load-time-max)",
-    "The longest load of a shard, in ms.",
-)
-LOADS_FAILED = _own("transaction_coordinator_loads_failed", Kind.COUNTER, "Shards whose log could not be read.")
-LOADED_RECORDS = _own("transaction_coordinator_loaded_records", Kind.COUNTER, "Records read while loading shards.")
-APPEND_TIME = _own("transaction_coordinator_append_time_ms", Kind.SUMMARY, "The time of an append to __transaction_state, in ms.")
-APPENDED_RECORDS = _own("transaction_coordinator_appended_records", Kind.COUNTER, "Records appended to __transaction_state.")
-APPENDS_FAILED = _own(
-    "transaction_coordinator_appends_failed",
-    Kind.COUNTER,
-    "Failed appends. The operations that depended on them were rolled back.",
-)
-
-
-SHARD_METRICS = ShardMetrics(
-    shards=SHARDS,
-    load_time=LOAD_TIME,
-    load_time_max=LOAD_TIME_MAX,
-    loads_failed=LOADS_FAILED,
-    loaded_records=LOADED_RECORDS,
-    append_time=APPEND_TIME,
-    appended_records=APPENDED_RECORDS,
-    appends_failed=APPENDS_FAILED,
+SHARD_METRICS = shard_metrics(
+    "kafka.server:type=transaction-coordinator-metrics",
+    "__transaction_state",
+    "transaction_coordinator",
+    shards=own(
+        "transaction_coordinator_partitions",
+        Kind.GAUGE,
+        "Partitions of __transaction_state, by the state of their shard.",
+        "state",
+    ),
+    loaded_records=own("transaction_coordinator_loaded_records", Kind.COUNTER, "Records read while loading shards."),
+    append_time=own(
+        "transaction_coordinator_append_time_ms", Kind.SUMMARY, "The time of an append to __transaction_state, in ms."
+    ),
 )
 
 
