@@ -98,6 +98,12 @@ class Distribution:
     total: float
 
 
+def summed(bounds: Sequence[float], rows: Iterable[Sequence[int]], total: float) -> Distribution:
+    """Return the sum of histograms with the same bounds: ``rows`` are their counts."""
+    counts = [sum(column) for column in zip([0] * (len(bounds) + 1), *rows, strict=True)]
+    return Distribution(bounds, counts, total)
+
+
 @dataclass(frozen=True, slots=True)
 class Sum:
     """A summary: the number of values, and their sum."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from odradek.broker.metrics.definitions import Distribution, Kind, Section, Sum, of_attribute, of_mbean, own
+from odradek.broker.metrics.definitions import Kind, Section, Sum, of_attribute, of_mbean, own, summed
 from odradek.broker.metrics.shards import active_shards, shard_metrics
 from odradek.coordinator.group.classic.group import GROUP_TYPE as CLASSIC
 from odradek.coordinator.group.classic.states import LATENCY_BOUNDS_MS, GroupState, RebalanceCause
@@ -22,8 +22,9 @@ from odradek.coordinator.group.streams.member import StreamsGroupState
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
+    from enum import Enum
 
-    from odradek.broker.metrics.definitions import MeteredBroker, Metric, Reading
+    from odradek.broker.metrics.definitions import MeteredBroker, Metric, Reading, Sample
     from odradek.coordinator.group.consumer.groups import ConsumerGroups
     from odradek.coordinator.group.group_shard import GroupShard
     from odradek.coordinator.group.share.groups import ShareGroups
@@ -141,9 +142,13 @@ def _read_groups(broker: MeteredBroker) -> Iterator[Reading]:
     yield MEMBERS, [((), members)]
     yield WAITING, [(("join",), sum(joins for joins, _ in held)), (("sync",), sum(syncs for _, syncs in held))]
     yield from _read_rebalances(broker, shards)
-    yield from _read_explanations(shards)
-    yield from _read_shares(shards)
-    yield from _read_streams(shards)
+    yield from _read_consumer_groups(shards)
+    share_groups = [share for shard in shards if (share := shard.share_if_made) is not None]
+    yield SHARE_GROUPS, _by_state(share_groups, ShareGroupState)
+    yield SHARE_EPOCHS_RAISED, [((), sum(each.epochs_raised for each in share_groups))]
+    streams_groups = [streams for shard in shards if (streams := shard.streams_if_made) is not None]
+    yield STREAMS_GROUPS, _by_state(streams_groups, StreamsGroupState)
+    yield STREAMS_EPOCHS_RAISED, [((), sum(each.epochs_raised for each in streams_groups))]
 
 
 def _read_rebalances(broker: MeteredBroker, shards: list[GroupShard]) -> Iterator[Reading]:
@@ -152,15 +157,16 @@ def _read_rebalances(broker: MeteredBroker, shards: list[GroupShard]) -> Iterato
     begun = {cause: sum(c.rebalances_by_cause.get(cause, 0) for c in counters) for cause in RebalanceCause}
     yield REBALANCES_BEGUN, [((cause.value,), count) for cause, count in begun.items()]
     yield REBALANCES_FAILED, [((), sum(c.rebalances_abandoned for c in counters))]
-    buckets = _sums([[0] * (len(LATENCY_BOUNDS_MS) + 1), *(c.latency_buckets for c in counters)])
-    yield REBALANCE_LATENCY, [((), Distribution(LATENCY_BOUNDS_MS, buckets, sum(c.latency_sum_ms for c in counters)))]
+    latency_sum_ms = sum(c.latency_sum_ms for c in counters)
+    yield REBALANCE_LATENCY, [((), summed(LATENCY_BOUNDS_MS, [c.latency_buckets for c in counters], latency_sum_ms))]
     yield REBALANCE_LATENCY_MAX, [((), max((c.latency_max_ms for c in counters), default=0.0))]
     ends_ms = [c.last_rebalance_ms for c in counters if c.last_rebalance_ms is not None]
     yield LAST_REBALANCE, [((), broker.clock.monotonic_ms() - max(ends_ms))] if ends_ms else []
-    made: list[ConsumerGroups | ShareGroups | StreamsGroups] = [
-        *_consumer_groups(shards),
-        *_share_groups(shards),
-        *_streams_groups(shards),
+    made = [
+        each
+        for shard in shards
+        for each in (shard.consumer_if_made, shard.share_if_made, shard.streams_if_made)
+        if each is not None
     ]
     yield HEARTBEATS, [((), sum(c.heartbeats for c in counters) + sum(each.heartbeats for each in made))]
     expired = sum(c.sessions_expired for c in counters) + sum(each.sessions_expired for each in made)
@@ -168,46 +174,20 @@ def _read_rebalances(broker: MeteredBroker, shards: list[GroupShard]) -> Iterato
     yield GROUPS_DELETED, [((), sum(shard.groups.groups_deleted for shard in shards))]
 
 
-def _consumer_groups(shards: list[GroupShard]) -> list[ConsumerGroups]:
-    return [consumer for shard in shards if (consumer := shard.consumer_if_made) is not None]
-
-
-def _share_groups(shards: list[GroupShard]) -> list[ShareGroups]:
-    return [share for shard in shards if (share := shard.share_if_made) is not None]
-
-
-def _read_shares(shards: list[GroupShard]) -> Iterator[Reading]:
-    made = _share_groups(shards)
-    states = Counter(group.state for share in made for group in share.each())
-    yield SHARE_GROUPS, [((state.value.lower(),), states[state.value]) for state in ShareGroupState]
-    yield SHARE_EPOCHS_RAISED, [((), sum(each.epochs_raised for each in made))]
-
-
-def _streams_groups(shards: list[GroupShard]) -> list[StreamsGroups]:
-    return [streams for shard in shards if (streams := shard.streams_if_made) is not None]
-
-
-def _read_streams(shards: list[GroupShard]) -> Iterator[Reading]:
-    made = _streams_groups(shards)
-    states = Counter(group.state for streams in made for group in streams.each())
-    # As Kafka writes it: not_ready.
-    yield STREAMS_GROUPS, [((state.name.lower(),), states[state.value]) for state in StreamsGroupState]
-    yield STREAMS_EPOCHS_RAISED, [((), sum(each.epochs_raised for each in made))]
-
-
-def _read_explanations(shards: list[GroupShard]) -> Iterator[Reading]:
-    made = _consumer_groups(shards)
-    states = Counter(group.state for consumer in made for group in consumer.each())
+def _read_consumer_groups(shards: list[GroupShard]) -> Iterator[Reading]:
+    made = [consumer for shard in shards if (consumer := shard.consumer_if_made) is not None]
     counters = [consumer.why.counters for consumer in made]
-    yield CONSUMER_GROUPS, [((state.value.lower(),), states[state.value]) for state in ConsumerGroupState]
+    yield CONSUMER_GROUPS, _by_state(made, ConsumerGroupState)
     yield EPOCHS_RAISED, [((), sum(c.raised for c in counters))]
     yield MOVES, [((reason.name.lower(),), sum(c.moves[reason] for c in counters)) for reason in MoveReason]
     yield KEPT, [((), Sum(sum(c.given_up for c in counters), sum(c.kept_sum_ms for c in counters)))]
     yield KEPT_MAX, [((), max((c.kept_max_ms for c in counters), default=0.0))]
 
 
-def _sums(rows: Iterable[list[int]]) -> list[int]:
-    return [sum(column) for column in zip(*rows, strict=True)]
+def _by_state(made: Iterable[ConsumerGroups | ShareGroups | StreamsGroups], states: type[Enum]) -> list[Sample]:
+    counts = Counter(group.state for groups in made for group in groups.each())
+    # As Kafka writes them: not_ready.
+    return [((state.name.lower(),), counts[state.value]) for state in states]
 
 
 def _read_offsets(broker: MeteredBroker) -> Iterator[Reading]:

@@ -85,20 +85,20 @@ class ShardMetrics(NamedTuple):
 
 def shard_metrics(mbean: str, topic: str, prefix: str, **others: Metric) -> ShardMetrics:
     """Return the metrics that all coordinators have, and ``others``. ``prefix`` begins the names that Kafka does not have."""
-    load_time_help = "The time to load a shard, in ms."
-    longest_load_help = "The longest load of a shard, in ms."
-    states_help = f"Partitions of {topic}, by the state of their shard."
-    append_time_help = f"The time of an append to {topic}, in ms."
-    rollback_help = "Failed appends. The operations that depended on them were rolled back."
+    load_time = "The time to load a shard, in ms."
+    longest_load = "The longest load of a shard, in ms."
+    states = f"Partitions of {topic}, by the state of their shard."
+    append_time = f"The time of an append to {topic}, in ms."
+    rollbacks = "Failed appends. The operations that depended on them were rolled back."
     common = {
-        "shards": of_attribute(mbean, "num_partitions", Kind.GAUGE, "num-partitions", states_help, "state"),
-        "load_time": of_attribute(mbean, "partition_load_time", Kind.SUMMARY, "partition-load-time-avg", load_time_help),
-        "load_time_max": of_attribute(mbean, "partition_load_time_max", Kind.GAUGE, "partition-load-time-max", longest_load_help),
+        "shards": of_attribute(mbean, "num_partitions", Kind.GAUGE, "num-partitions", states, "state"),
+        "load_time": of_attribute(mbean, "partition_load_time", Kind.SUMMARY, "partition-load-time-avg", load_time),
+        "load_time_max": of_attribute(mbean, "partition_load_time_max", Kind.GAUGE, "partition-load-time-max", longest_load),
         "loads_failed": own(f"{prefix}_loads_failed", Kind.COUNTER, "Shards whose log could not be read."),
         "append_time": of_attribute(
-            mbean, "batch_flush_time_ms", Kind.SUMMARY, "batch-flush-time-ms-p50 and others", append_time_help
+            mbean, "batch_flush_time_ms", Kind.SUMMARY, "batch-flush-time-ms-p50 and others", append_time
         ),
         "appended_records": own(f"{prefix}_appended_records", Kind.COUNTER, f"Records appended to {topic}."),
-        "appends_failed": own(f"{prefix}_appends_failed", Kind.COUNTER, rollback_help),
+        "appends_failed": own(f"{prefix}_appends_failed", Kind.COUNTER, rollbacks),
     }
     return ShardMetrics(**{**common, **others})

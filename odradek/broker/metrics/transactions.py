@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from odradek.broker.metrics.definitions import Distribution, Kind, Section, of_mbean, own
+from odradek.broker.metrics.definitions import Kind, Section, of_mbean, own, summed
 from odradek.broker.metrics.shards import active_shards, shard_metrics
 from odradek.coordinator.transaction.states import PREPARED, STATE_NAMES, TransactionState
 from odradek.coordinator.transaction.transactions import DURATION_BOUNDS_MS, OUTCOMES
@@ -108,10 +108,8 @@ def _read_ends(shards: list[TransactionShard]) -> Iterator[Reading]:
     durations: list[Sample] = []
     for state, result in OUTCOMES.items():
         ended.append(((result,), sum(each.transitions[state] for each in counters)))
-        rows = [[0] * (len(DURATION_BOUNDS_MS) + 1), *(each.duration_buckets[state] for each in counters)]
-        buckets = [sum(column) for column in zip(*rows, strict=True)]
         total_ms = sum(each.duration_sum_ms[state] for each in counters)
-        durations.append(((result,), Distribution(DURATION_BOUNDS_MS, buckets, total_ms)))
+        durations.append(((result,), summed(DURATION_BOUNDS_MS, [each.duration_buckets[state] for each in counters], total_ms)))
     yield ENDED, ended
     yield DURATION, durations
     yield TIMED_OUT, [((), sum(each.timed_out for each in counters))]
