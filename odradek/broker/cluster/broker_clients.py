@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from odradek.client.node_client import ClientConfig, NodeClient
 
@@ -43,15 +43,25 @@ class PeerNetwork(NamedTuple):
         return NodeClient(self.connect(address), self.timer, self.random, config)
 
 
-class BrokerClients:
+class Closable(Protocol):
+    """One or more connections to a broker."""
+
+    def close(self) -> None:
+        """Close them. Requests without a response fail."""
+
+
+ClientT = TypeVar("ClientT", bound=Closable)
+
+
+class BrokerClients(Generic[ClientT]):
     """A client of each other broker, made when it is first needed. Loop thread only."""
 
-    def __init__(self, network: PeerNetwork, purpose: str) -> None:
+    def __init__(self, network: PeerNetwork, new_client: Callable[[Address], ClientT]) -> None:
         self.network = network
-        self._purpose = purpose
-        self._clients: dict[int, tuple[Address, NodeClient]] = {}
+        self._new_client = new_client
+        self._clients: dict[int, tuple[Address, ClientT]] = {}
 
-    def client_of(self, node_id: int) -> NodeClient | None:
+    def client_of(self, node_id: int) -> ClientT | None:
         """Return the client of a broker; None if it is not alive."""
         address = self.network.address_of(node_id)
         known = self._clients.get(node_id)
@@ -62,7 +72,7 @@ class BrokerClients:
             del self._clients[node_id]
         if address is None:
             return None
-        client = self.network.new_client(address, self._purpose)
+        client = self._new_client(address)
         self._clients[node_id] = address, client
         return client
 

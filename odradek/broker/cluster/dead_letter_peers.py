@@ -13,6 +13,7 @@ from odradek.timing.reply import Reply
 
 if TYPE_CHECKING:
     from odradek.broker.cluster.broker_clients import BrokerClients
+    from odradek.client.node_client import NodeClient
 
 _ALL_IN_SYNC: Final = -1
 _TIMEOUT_MS: Final = 30_000
@@ -21,7 +22,7 @@ _TIMEOUT_MS: Final = 30_000
 class DeadLetterPeers:
     """The OtherLeaders of the dead-letter queue. Loop thread only."""
 
-    def __init__(self, clients: BrokerClients) -> None:
+    def __init__(self, clients: BrokerClients[NodeClient]) -> None:
         self._clients = clients
         self._tasks = OwnTasks()
 

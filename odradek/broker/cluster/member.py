@@ -132,7 +132,7 @@ class ClusterMember:
             retry_backoff_ms=config["add.partitions.to.txn.retry.backoff.ms"],
             max_retry_ms=config["add.partitions.to.txn.retry.backoff.max.ms"],
         )
-        self._share_clients = BrokerClients(network, "shares")
+        self._share_clients = BrokerClients(network, partial(network.new_client, purpose="shares"))
         self.partition_ends = PartitionEnds(self.image, self._share_clients)
         self.share_peers = ShareStatePeers(self._share_clients)
         self.dead_letter_peers = DeadLetterPeers(self._share_clients)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from odradek.broker.cluster.broker_clients import BrokerClients
+    from odradek.client.node_client import NodeClient
     from odradek.controller.metadata.image import MetadataImage
 
 # From this version on, one offset for each partition.
@@ -42,7 +43,7 @@ class _Asked(NamedTuple):
 class PartitionEnds:
     """Asks the leaders of partitions on other brokers. Loop thread only."""
 
-    def __init__(self, image: MetadataImage, clients: BrokerClients) -> None:
+    def __init__(self, image: MetadataImage, clients: BrokerClients[NodeClient]) -> None:
         self._image = image
         self._clients = clients
         self._network = clients.network

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, NamedTuple
 
+from odradek.broker.cluster.broker_clients import BrokerClients
 from odradek.client.api import Api, ClientError
 from odradek.client.node_client import Connect, NodeClient, connect_to
 from odradek.common.config.definitions import InvalidConfig
@@ -145,7 +146,7 @@ class _Peer:
     """The connections to one broker."""
 
     def __init__(self, address: Address, network: PeerNetwork) -> None:
-        self.address = address
+        self._address = address
         self._network = network
         self.markers = network.new_client(address, _PURPOSE)
         self._verification_clients: list[NodeClient] = []
@@ -155,7 +156,7 @@ class _Peer:
         clients = self._verification_clients
         found = min(clients, key=lambda client: client.unanswered, default=None)
         if found is None or (found.unanswered and len(clients) < _MAX_VERIFICATION_CLIENTS):
-            found = self._network.new_client(self.address, _PURPOSE, 1)
+            found = self._network.new_client(self._address, _PURPOSE, 1)
             clients.append(found)
         return found
 
@@ -176,7 +177,7 @@ class TransactionPeers:
         self._node_id = network.node_id
         self._retry_backoff_ms = retry_backoff_ms
         self._max_retry_ms = min(max_retry_ms, network.request_timeout_ms)
-        self._peers: dict[int, _Peer] = {}
+        self._peers = BrokerClients(network, lambda address: _Peer(address, network))
         self._unsent: dict[int, list[_PendingMarker]] = {}
         self._tasks = OwnTasks()
 
@@ -224,9 +225,7 @@ class TransactionPeers:
     def close(self) -> None:
         """Close all connections. Open requests get no answer."""
         self._tasks.cancel()
-        for peer in self._peers.values():
-            peer.close()
-        self._peers.clear()
+        self._peers.close()
 
     def _leader(self, topic: str, partition: int) -> int | None:
         """Return the leader; _NO_LEADER if there is none now, None if there is no such partition."""
@@ -237,20 +236,6 @@ class TransactionPeers:
     def _coordinator(self, transactional_id: str) -> int | None:
         known = self._image.topics.get(TRANSACTION_STATE_TOPIC)
         return None if known is None else known.partitions[partition_for(transactional_id, len(known.partitions))].leader
-
-    def _peer(self, node_id: int) -> _Peer | None:
-        """Return the connections to a broker; None if it is not alive."""
-        address = self._network.address_of(node_id)
-        known = self._peers.get(node_id)
-        if known is not None and known.address == address:
-            return known
-        if known is not None:
-            known.close()
-            del self._peers[node_id]
-        if address is None:
-            return None
-        peer = self._peers[node_id] = _Peer(address, self._network)
-        return peer
 
     # ------------------------------------------------------------------------------------------------------------------ markers
 
@@ -267,7 +252,7 @@ class TransactionPeers:
                 left = [each for each in left if each.marker != markers[each.marker.producer_id]]
 
     async def _write(self, node_id: int, asked: list[_PendingMarker]) -> None:
-        peer = self._peer(node_id)
+        peer = self._peers.client_of(node_id)
         told: dict[tuple[int, str, int], int] = {}
         reason = "the leader does not answer"
         if peer is not None:
@@ -314,7 +299,7 @@ class TransactionPeers:
         self, node_id: int, transaction: AddPartitionsToTxnTransaction, partitions: frozenset[tuple[str, int]]
     ) -> Verdicts:
         verdicts = dict.fromkeys(partitions, ErrorCode.NETWORK_EXCEPTION)
-        peer = self._peer(node_id)
+        peer = self._peers.client_of(node_id)
         if peer is None:
             return verdicts
         try:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from odradek.broker.cluster.broker_clients import BrokerClients
+    from odradek.client.node_client import NodeClient
     from odradek.coordinator.share.requests import ShareStateRequest
 
 
@@ -123,7 +124,7 @@ _Batch = tuple[int, type[Any], str]
 class ShareStatePeers:
     """The OtherShareCoordinators of the persister. Loop thread only."""
 
-    def __init__(self, clients: BrokerClients) -> None:
+    def __init__(self, clients: BrokerClients[NodeClient]) -> None:
         self._clients = clients
         self._network = clients.network
         self._unsent: dict[_Batch, list[_Pending]] = {}

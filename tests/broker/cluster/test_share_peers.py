@@ -32,7 +32,7 @@ class Setup:
         network = PeerNetwork(
             lambda _: self.net.connect, self.alive.get, self.soon.append, self.bed.timer, Random(1), HERE, request_timeout_ms=500
         )
-        peers = ShareStatePeers(BrokerClients(network, "shares"))
+        peers = ShareStatePeers(BrokerClients(network, lambda address: network.new_client(address, "shares")))
         controller = SimpleNamespace(image=image_of({"__share_group_state": [leader] * 3}))
         self.persister = SharePersister(controller, self.ask, self.bed.timer, Random(1), node_id=HERE, others=peers)
 
