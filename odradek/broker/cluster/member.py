@@ -16,12 +16,11 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, Protocol
 
 from odradek.broker.cluster.broker_clients import BrokerClients, PeerNetwork
-from odradek.broker.cluster.dead_letter_peers import DeadLetterPeers
 from odradek.broker.cluster.followed_metadata import FollowedMetadata
 from odradek.broker.cluster.leader_hints import LeaderHints
 from odradek.broker.cluster.partition_ends import PartitionEnds
 from odradek.broker.cluster.peers import TransactionPeers
-from odradek.broker.cluster.share_peers import ShareStatePeers
+from odradek.broker.cluster.share_peers import DeadLetterPeers, ShareStatePeers
 from odradek.broker.replica.controller_requests import AlterPartitions, DirectoryAssignments
 from odradek.broker.replica.replica_fetcher import FetcherConfig
 from odradek.broker.replica.replica_fetchers import ReplicaFetchers

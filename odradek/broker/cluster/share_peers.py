@@ -1,11 +1,9 @@
-"""The share coordinators on other brokers: requests for the state of share partitions (KIP-932).
+"""The requests of share groups to other brokers: for the state of share partitions (KIP-932), and dead letters (KIP-1191).
 
     InitializeShareGroupState, ReadShareGroupState, WriteShareGroupState, DeleteShareGroupState, ReadShareGroupStateSummary
 
-All requests of one turn of the event loop for one API, group and broker go into one request. Each broker has one connection: a
-write waits for replication there, so many requests may be in flight.
-
-Kafka's class is PersisterStateManager.
+All requests for states of one turn of the event loop for one API, group and broker go into one request. Each broker has one
+connection: a write waits for replication there, so many requests may be in flight. Kafka's class is PersisterStateManager.
 """
 
 from __future__ import annotations
@@ -13,6 +11,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from odradek.client.api import Api, ClientError
+from odradek.client.apis import PRODUCE
 from odradek.coordinator.share.requests import DeleteState, InitializeState, ReadState, ReadStateSummary, WriteState
 from odradek.coordinator.share.state import PartitionState, StateBatch, StateSummary
 from odradek.protocol.api_keys import ApiKey
@@ -24,6 +23,7 @@ from odradek.protocol.message_types import (
     read_share_group_state_summary,
     write_share_group_state,
 )
+from odradek.protocol.produce_request import ProduceRequest
 from odradek.timing.driver import OwnTasks
 from odradek.timing.reply import Reply
 
@@ -183,3 +183,40 @@ def _topics(rpc: _Rpc, asked: Iterable[_Pending]) -> list[Any]:
     for request, _ in asked:
         by_topic.setdefault(request.key.topic_id, []).append(rpc.item(request))
     return [rpc.topic(topic_id=topic_id, partitions=items) for topic_id, items in by_topic.items()]
+
+
+_ALL_IN_SYNC: Final = -1
+_TIMEOUT_MS: Final = 30_000
+
+
+class DeadLetterPeers:
+    """The OtherLeaders of the dead-letter queue. Loop thread only."""
+
+    def __init__(self, clients: BrokerClients[NodeClient]) -> None:
+        self._clients = clients
+        self._tasks = OwnTasks()
+
+    def produce(self, node_id: int, topic: str, partition: int, batch: bytes) -> Reply[KafkaError | None]:
+        """Have a broker append a batch, with acks=all. KafkaError: NETWORK_EXCEPTION, and the leader's."""
+        reply: Reply[KafkaError | None] = Reply()
+        self._tasks.start(self._produce(node_id, topic, partition, batch, reply))
+        return reply
+
+    async def _produce(self, node_id: int, topic: str, partition: int, batch: bytes, reply: Reply[KafkaError | None]) -> None:
+        client = self._clients.client_of(node_id)
+        if client is None:
+            reply.complete(KafkaError(ErrorCode.NETWORK_EXCEPTION, f"broker {node_id} is not alive"))
+            return
+        request = ProduceRequest(acks=_ALL_IN_SYNC, timeout_ms=_TIMEOUT_MS, topics=[(topic, [(partition, batch)])])
+        try:
+            response = await client.request(PRODUCE, request)
+        except ClientError as error:
+            reply.complete(KafkaError(ErrorCode.NETWORK_EXCEPTION, error.reason))
+            return
+        (answered,) = response.responses[0].partition_responses
+        code = ErrorCode(answered.error_code)
+        reply.complete(KafkaError(code, answered.error_message or "") if code else None)
+
+    def close(self) -> None:
+        """Wait for no answer any more."""
+        self._tasks.cancel()
