@@ -18,7 +18,7 @@ from odradek.controller.metadata.topic import INTERNAL_TOPICS, Topic
 from odradek.controller.quorum.controller_channel import AnswerT, ChannelConfig, ControllerChannel
 from odradek.controller.quorum.start import open_observer
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError, error_of
 from odradek.protocol.message_types.create_topics import (
     CreatableTopic,
     CreatableTopicConfig,
@@ -250,8 +250,4 @@ def _error_of(topic: CreatableTopicResult) -> KafkaError | None:
     """Return the error of a result; None if another broker has created the topic first."""
     if topic.error_code in (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS):
         return None
-    try:
-        code = ErrorCode(topic.error_code)
-    except ValueError:
-        code = ErrorCode.UNKNOWN_SERVER_ERROR
-    return KafkaError(code, topic.error_message or f"the controller did not create {topic.name}")
+    return KafkaError(error_of(topic.error_code), topic.error_message or f"the controller did not create {topic.name}")

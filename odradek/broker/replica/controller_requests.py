@@ -23,7 +23,7 @@ from odradek.common.logging import log as broker_log
 from odradek.controller.quorum.broker_lifecycle import Controller
 from odradek.controller.quorum.controller_channel import AnswerT, ControllerUnavailable
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError, error_of
 from odradek.protocol.message_types.alter_partition import (
     AlterPartitionRequest,
     AlterPartitionResponse,
@@ -197,11 +197,8 @@ class AlterPartitions:
 def _outcome(answer: PartitionData) -> CommittedIsr | KafkaError:
     if answer.error_code == ErrorCode.NONE:
         return CommittedIsr(answer.leader_epoch, answer.partition_epoch, frozenset(answer.isr))
-    try:
-        code = ErrorCode(answer.error_code)
-    except ValueError:
-        code = ErrorCode.UNKNOWN_SERVER_ERROR
-    return KafkaError(code, f"the controller refused the in-sync replicas of partition {answer.partition_index}")
+    reason = f"the controller refused the in-sync replicas of partition {answer.partition_index}"
+    return KafkaError(error_of(answer.error_code), reason)
 
 
 _ASSIGN: Final[Api[AssignReplicasToDirsRequest, AssignReplicasToDirsResponse]] = Api(ApiKey.ASSIGN_REPLICAS_TO_DIRS)
