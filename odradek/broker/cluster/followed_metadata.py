@@ -15,7 +15,8 @@ from odradek.controller.metadata.decisions import NewTopic, Take, TopicResult
 from odradek.controller.metadata.image import TOPIC_RESOURCE, MetadataImage
 from odradek.controller.metadata.snapshot_generator import SnapshotGenerator
 from odradek.controller.metadata.topic import INTERNAL_TOPICS, Topic
-from odradek.controller.quorum.controller_channel import AnswerT, ChannelConfig, ControllerChannel
+from odradek.controller.quorum.broker_lifecycle import Controller
+from odradek.controller.quorum.controller_channel import ChannelConfig, ControllerChannel
 from odradek.controller.quorum.start import open_observer
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError, error_of
@@ -33,7 +34,6 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from odradek.broker.replica.controller_requests import DirectoryAssignments
-    from odradek.client.api import Api, RequestT
     from odradek.common.config.broker_config import BrokerConfig
     from odradek.controller.quorum.fetch_messages import ObserverIdentity
     from odradek.controller.quorum.forwarding import ForwardingGate
@@ -44,11 +44,8 @@ if TYPE_CHECKING:
     from odradek.timing.clock import Clock
 
 
-class ControllerLink(Protocol):
+class ControllerLink(Controller, Protocol):
     """The link to the active controller."""
-
-    async def request(self, api: Api[RequestT, AnswerT], request: RequestT, timeout_ms: float) -> AnswerT:
-        """Send a request and return the response. Raises ControllerUnavailable, ClientError."""
 
     def close(self) -> None:
         """Send no more requests."""

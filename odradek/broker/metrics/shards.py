@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from odradek.broker.metrics.definitions import Kind, Sum, of_attribute, own
-from odradek.coordinator.runtime.environment import RuntimeCounters, ShardT
+from odradek.coordinator.runtime.environment import RuntimeCounters
 from odradek.coordinator.runtime.states import ShardState
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from odradek.broker.coordination.coordinator_host import CoordinatorHost, ShardT
     from odradek.broker.metrics.definitions import Metric, Reading
-    from odradek.coordinator.runtime.runtime import CoordinatorRuntime
 
 _SHOWN_STATES: Final = (ShardState.LOADING, ShardState.ACTIVE, ShardState.FAILED)
 
 
-class Coordinator(Protocol[ShardT]):
-    """A coordinator, which has no runtime before its first request."""
-
-    @property
-    def has_runtime(self) -> bool:
-        """Return whether there is a runtime."""
-
-    @property
-    def runtime(self) -> CoordinatorRuntime[ShardT]:
-        """Return the runtime."""
-
-
-def active_shards(coordinator: Coordinator[ShardT]) -> dict[int, ShardT]:
+def active_shards(coordinator: CoordinatorHost[ShardT]) -> dict[int, ShardT]:
     """Return the active shards by partition; none before there is a runtime."""
     if not coordinator.has_runtime:
         return {}
@@ -61,7 +49,7 @@ class ShardMetrics(NamedTuple):
         appends = (self.append_time, self.append_time_max, self.appended_records, self.appends_failed)
         return tuple(metric for metric in (*loads, *loaded, *appends) if metric is not None)
 
-    def read(self, coordinator: Coordinator[Any]) -> Iterator[Reading]:
+    def read(self, coordinator: CoordinatorHost[Any]) -> Iterator[Reading]:
         """Yield the readings of all that are shown."""
         runtime = coordinator.runtime if coordinator.has_runtime else None
         states = Counter(() if runtime is None else runtime.states().values())

@@ -8,7 +8,7 @@ lines.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from odradek.broker.network.dispatch import CloseConnection
 from odradek.broker.security.sasl.authenticator import Authenticated, Authenticator, Disconnect, Refuse, Respond, SaslState
@@ -40,16 +40,6 @@ _HANDSHAKE: Final = int(ApiKey.SASL_HANDSHAKE).to_bytes(2, "big")
 _MOST_CHARACTERS: Final = 100
 
 
-class GuardedConnection(Protocol):
-    """A connection, as its guard sees it."""
-
-    def dispatch_by(self, dispatcher: RequestTaker, min_frame_bytes: int, max_frame_bytes: int, config: str) -> None:
-        """Pass requests to ``dispatcher`` from now on. ``config`` is the name of the config with the frame size limit."""
-
-    def close(self) -> None:
-        """Close once the queued responses have been sent."""
-
-
 class SaslGuard:
     """The guard of one connection. Loop thread only."""
 
@@ -67,7 +57,7 @@ class SaslGuard:
 
     def __init__(
         self,
-        connection: GuardedConnection,
+        connection: Connection,
         dispatcher: RequestTaker,
         listener: SaslListener,
         counts: SaslCounts,

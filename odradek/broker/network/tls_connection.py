@@ -20,7 +20,7 @@ import asyncio
 import contextlib
 import os
 import ssl
-from typing import TYPE_CHECKING, Any, Final, Protocol, cast
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from odradek.broker.network.handshake_turns import HandshakeTurns
 from odradek.broker.security.tls.certificate_names import NoMatchingRule
@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from odradek.broker.security.tls.tls_listeners import TlsListener
     from odradek.common.config.broker_config import BrokerConfig
     from odradek.common.config.listener_config import Endpoint
-    from odradek.common.context import Session
     from odradek.common.logging import LineLimit
     from odradek.timing.timer import Timer, TimerTask
 
@@ -50,37 +49,6 @@ _WORDS: Final = {
     "SSLV3_ALERT_CERTIFICATE_UNKNOWN": "the client does not trust the broker's certificate",
     "SSLV3_ALERT_BAD_CERTIFICATE": "the client rejected the broker's certificate",
 }
-
-
-class PlainConnection(Protocol):
-    """The connection above TLS, ``connection.Connection``: an asyncio protocol with a session."""
-
-    session: Session
-
-    @property
-    def is_left_unread(self) -> bool:
-        """Return whether the client's bytes are left unread, so that there is no handshake."""
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin: the socket is accepted."""
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """End: the socket is closed."""
-
-    def get_buffer(self, sizehint: int) -> memoryview:
-        """Return the buffer for the next bytes."""
-
-    def buffer_updated(self, nbytes: int) -> None:
-        """Handle the bytes written into the buffer."""
-
-    def eof_received(self) -> bool:
-        """Note the end of the client's bytes. Return whether answers are still to be sent."""
-
-    def pause_writing(self) -> None:
-        """Pause: the client does not read its answers fast enough."""
-
-    def resume_writing(self) -> None:
-        """Resume: the client has caught up."""
 
 
 class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
@@ -107,7 +75,7 @@ class TlsConnection(asyncio.Transport, asyncio.BufferedProtocol):
     )
 
     def __init__(
-        self, connection: PlainConnection, listener: TlsListener, timer: Timer, turns: HandshakeTurns, line_limit: LineLimit
+        self, connection: Connection, listener: TlsListener, timer: Timer, turns: HandshakeTurns, line_limit: LineLimit
     ) -> None:
         super().__init__()
         self._connection = connection

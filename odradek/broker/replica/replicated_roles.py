@@ -6,7 +6,7 @@ A leader checks every ``replica.lag.time.max.ms / 2`` for replicas that have fal
 """
 
 from collections.abc import Callable
-from typing import Final, Protocol
+from typing import Final
 from uuid import UUID
 
 from odradek.broker.replica.controller_requests import AlterPartitions, DirectoryAssignments
@@ -29,13 +29,6 @@ from odradek.timing.timer import Timer
 _MIGRATING: Final = UUID(int=0)
 
 
-class MinInSync(Protocol):
-    """``min.insync.replicas`` of a topic."""
-
-    def __call__(self, topic_name: str) -> int:
-        """Return the currently configured value."""
-
-
 class ReplicatedRoles:
     """The PartitionRoles of a broker in a cluster, and a MetadataPublisher for brokers and configs. Loop thread only."""
 
@@ -49,10 +42,13 @@ class ReplicatedRoles:
         timer: Timer,
         *,
         held_high_watermark: Callable[[Partition], int],
-        min_in_sync: MinInSync,
+        min_in_sync: Callable[[str], int],
         call_soon: Callable[[Callable[[], None]], object],
     ) -> None:
-        """``held_high_watermark`` returns the value in the data directory's checkpoint, 0 if there is none."""
+        """``held_high_watermark`` returns the value in the data directory's checkpoint, 0 if there is none.
+
+        ``min_in_sync`` returns the current ``min.insync.replicas`` of a topic.
+        """
         self.node_id = replication.node_id
         self._replication = replication
         self._fetchers = fetchers

@@ -8,7 +8,7 @@ at the share coordinator only, and the next fetch loads it again. Kafka's class 
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from odradek.broker.share.delayed_share_fetch import DelayedShareFetch, Results, ShareFetch, ShareFetchParams
 from odradek.broker.share.release_queue import ReleaseQueue
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from odradek.broker.replica.partition import Partition
     from odradek.broker.share.acknowledgement import AcknowledgementBatch
-    from odradek.broker.share.in_flight import ShareLimits
+    from odradek.broker.share.share_group_configs import ShareGroupConfigs
     from odradek.broker.share.share_partition import DeadLetterQueue
     from odradek.broker.share.share_persister import SharePersister
     from odradek.broker.share.share_sessions import ShareSession, TopicIdPartition
@@ -52,27 +52,6 @@ _PARTITIONS_AT_ONCE: Final = 25
 Outcomes = dict["TopicIdPartition", "KafkaError | None"]
 
 
-class ShareConfigs(Protocol):
-    """The configs of share groups (``share_group_configs``)."""
-
-    @property
-    def is_on(self) -> bool:
-        """Return whether there are share groups."""
-
-    @property
-    def most_sessions(self) -> int:
-        """Return the limit of share sessions."""
-
-    def limits(self, group_id: str) -> ShareLimits:
-        """Return the limits of a group."""
-
-    def is_committed_only(self, group_id: str) -> bool:
-        """Return whether a group reads committed records only."""
-
-    def start_offset(self, group_id: str, partition: Partition) -> Reply[int | KafkaError]:
-        """Find the offset at which a new group begins."""
-
-
 class SharePartitionManager:
     """All share partitions of this broker. ``purgatory`` has the fetches that wait, ``sessions`` the members' sessions."""
 
@@ -81,7 +60,7 @@ class SharePartitionManager:
         find_partition: Callable[[UUID, int], Partition | KafkaError],
         persister: SharePersister,
         timer: Timer,
-        configs: ShareConfigs,
+        configs: ShareGroupConfigs,
         slices: Slices,
         call_soon: Callable[[Callable[[], None]], object],
         dead_letters: DeadLetterQueue | None = None,

@@ -12,10 +12,9 @@ Java's backslash escapes inside. Comments are Java's. Kafka's class is JaasConfi
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from odradek.broker.security.sasl.mechanism import PlainServer, plain_users
+from odradek.broker.security.sasl.mechanism import Mechanism, PlainServer, plain_users
 from odradek.broker.security.sasl.oauthbearer import OAuthBearerServer
 from odradek.broker.security.sasl.scram import ScramServer, no_token
 from odradek.common.config.definitions import HIDDEN, InvalidConfig
@@ -26,7 +25,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from odradek.broker.security.sasl.bearer_configs import SigningKeys
-    from odradek.broker.security.sasl.mechanism import Mechanism, SaslServer
     from odradek.broker.security.sasl.scram import ScramCredential, TokenCredential
     from odradek.common.config.listener_config import SaslConfig
     from odradek.protocol.scram import ScramMechanism
@@ -118,14 +116,6 @@ _MODULES: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class EnabledMechanism:
-    """A ``mechanism.Mechanism`` that a listener offers."""
-
-    begin: Callable[[], SaslServer]
-    max_reauth_ms: int
-
-
 class SaslServices(NamedTuple):
     """The broker's services for mechanisms: SCRAM credentials of users and tokens, nonces, time, threads for fetches."""
 
@@ -158,11 +148,11 @@ class SaslListener:
             from odradek.broker.security.sasl.bearer_configs import bearer_tokens  # 12 ms
 
             validate, self.signing_keys = bearer_tokens(config, module.options, services.clock, services.background)
-            return EnabledMechanism(lambda: OAuthBearerServer(validate), max_reauth_ms)
+            return Mechanism(lambda: OAuthBearerServer(validate), max_reauth_ms)
         _ensure_no_handler(config, name)
         if name == PLAIN:
             users = plain_users(module.options)
-            return EnabledMechanism(lambda: PlainServer(users), max_reauth_ms)
+            return Mechanism(lambda: PlainServer(users), max_reauth_ms)
         mechanism = SCRAM[name]
 
         def find(user: str) -> ScramCredential | None:
@@ -171,7 +161,7 @@ class SaslListener:
         def find_token(token_id: str) -> TokenCredential | None:
             return services.find_token_credential(token_id, mechanism)
 
-        return EnabledMechanism(lambda: ScramServer(mechanism, find, services.new_nonce, find_token), max_reauth_ms)
+        return Mechanism(lambda: ScramServer(mechanism, find, services.new_nonce, find_token), max_reauth_ms)
 
 
 def _ensure_known(config: SaslConfig, names: tuple[str, ...]) -> None:

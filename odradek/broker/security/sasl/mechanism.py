@@ -9,6 +9,7 @@ PlainSaslServer.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from hmac import compare_digest
 from typing import Protocol
 
@@ -55,16 +56,15 @@ class SaslServer(Protocol):
         """Return the answer to the client's token. Raises AuthenticationFailed."""
 
 
-class Mechanism(Protocol):
-    """A listener's mechanism: ``begin`` starts an exchange. ``max_reauth_ms`` is ``connections.max.reauth.ms``, 0 for none."""
+@dataclass(frozen=True, slots=True)
+class Mechanism:
+    """A mechanism that a listener offers: ``begin`` makes the server's side of one exchange.
 
-    @property
-    def max_reauth_ms(self) -> int:
-        """The longest session; 0 for the lifetime of the credential."""
+    ``max_reauth_ms`` is ``connections.max.reauth.ms``, the longest session; 0 for the lifetime of the credential.
+    """
 
-    @property
-    def begin(self) -> Callable[[], SaslServer]:
-        """Make the server's side of one exchange."""
+    begin: Callable[[], SaslServer]
+    max_reauth_ms: int
 
 
 _USER_OPTION = "user_"

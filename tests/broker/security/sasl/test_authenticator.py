@@ -20,8 +20,7 @@ from odradek.broker.security.sasl.authenticator import (
     SaslState,
     step,
 )
-from odradek.broker.security.sasl.listeners import EnabledMechanism
-from odradek.broker.security.sasl.mechanism import AuthenticationFailed, PlainServer
+from odradek.broker.security.sasl.mechanism import AuthenticationFailed, Mechanism, PlainServer
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
 from tests.broker.security.sasl.odd_frames import enabled, talk
@@ -40,7 +39,7 @@ class Expiring(PlainServer):
 
 
 def authenticator(*, max_reauth_ms=0, server=PlainServer):
-    mechanism = EnabledMechanism(lambda: server(USERS), max_reauth_ms)
+    mechanism = Mechanism(lambda: server(USERS), max_reauth_ms)
     return Authenticator({"PLAIN": mechanism, "OTHER": mechanism})
 
 
@@ -274,7 +273,7 @@ def test_a_reason_that_could_tell_who_is_there_is_not_told():
     def fail(_token):
         raise AuthenticationFailed("there is no such user", user="alice")
 
-    client = Client(Authenticator({"SCRAM-SHA-256": EnabledMechanism(begin, 0)}))
+    client = Client(Authenticator({"SCRAM-SHA-256": Mechanism(begin, 0)}))
     client.handshake("SCRAM-SHA-256")
     outcome = client.token(b"")
     assert outcome.chunks.error_message == (
@@ -294,7 +293,7 @@ def test_a_failure_that_the_client_is_to_acknowledge_is_told_the_log_once():
         return outcome
 
     server = SimpleNamespace(evaluate=evaluate, is_complete=False, refusal=failure)
-    client = Client(Authenticator({"OAUTHBEARER": EnabledMechanism(lambda: server, 0)}))
+    client = Client(Authenticator({"OAUTHBEARER": Mechanism(lambda: server, 0)}))
     client.handshake("OAUTHBEARER")
     assert client.token(b"token").refusal is failure
     assert client.token(b"\x01").is_logged

@@ -191,15 +191,15 @@ class Broker:
         return self.partitions[index] if topic_id == TOPIC_ID else KafkaError(ErrorCode.UNKNOWN_TOPIC_ID)
 
     def limits(self, _group_id: str) -> ShareLimits:
-        """See ShareConfigs."""
+        """See ShareGroupConfigs."""
         return self._world.plan.limits
 
     def is_committed_only(self, _group_id: str) -> bool:
-        """See ShareConfigs."""
+        """See ShareGroupConfigs."""
         return self._world.plan.is_committed_only
 
     def start_offset(self, _group_id: str, partition: Partition) -> Reply[int | KafkaError]:
-        """See ShareConfigs."""
+        """See ShareGroupConfigs."""
         log = partition.log
         assert log is not None
         offset = log.log_start_offset if self._world.plan.is_earliest else partition.high_watermark
