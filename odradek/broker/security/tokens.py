@@ -7,39 +7,21 @@ check of the broker that forwarded the request. Kafka: ``allowTokenRequests``.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import TYPE_CHECKING, Final
 
 from odradek.common.config.listener_config import PLAINTEXT, SSL, security_protocols
 from odradek.common.context import ANONYMOUS
 from odradek.protocol.api_keys import ApiKey
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from odradek.broker.security.sasl.scram import ScramCredential, TokenCredential, TokenCredentials
     from odradek.common.config.broker_config import BrokerConfig
     from odradek.common.context import RequestContext
+    from odradek.controller.metadata.cluster_metadata import CommittedMetadata
     from odradek.controller.metadata.delegation_tokens import DelegationTokens
-    from odradek.controller.metadata.image import MetadataImage
     from odradek.protocol.scram import ScramMechanism
-
-
-class _Metadata(Protocol):
-    """The cluster's metadata."""
-
-    @property
-    def image(self) -> MetadataImage:
-        """The committed metadata. Each change replaces it."""
-
-
-class TokenHolder(Protocol):
-    """A broker, or a controller."""
-
-    @property
-    def delegation_tokens(self) -> DelegationTokens:
-        """The decisions about tokens."""
-
-    @property
-    def controller(self) -> _Metadata:
-        """The metadata that the tokens are in."""
 
 
 class NodeCredentials:
@@ -48,24 +30,25 @@ class NodeCredentials:
     Loop thread only.
     """
 
-    def __init__(self, holder: TokenHolder) -> None:
-        self._holder = holder
+    def __init__(self, metadata: CommittedMetadata, delegation_tokens: Callable[[], DelegationTokens]) -> None:
+        """``delegation_tokens`` returns the decisions about tokens."""
+        self._metadata = metadata
+        self._delegation_tokens = delegation_tokens
         self._tokens: TokenCredentials | None = None
 
     def scram(self, user: str, mechanism: ScramMechanism) -> ScramCredential | None:
         """Return a user's credential; None for an unknown user, or one without this mechanism."""
-        return self._holder.controller.image.kept.scram_credential(user, mechanism)
+        return self._metadata.image.kept.scram_credential(user, mechanism)
 
     def token(self, token_id: str, mechanism: ScramMechanism) -> TokenCredential | None:
         """Return the credential of a token; None for an unknown token, or if the node has no secret key."""
-        holder = self._holder
-        tokens = holder.delegation_tokens
+        tokens = self._delegation_tokens()
         if not tokens.is_enabled:
             return None
         if self._tokens is None:
             from odradek.broker.security.sasl.scram import TokenCredentials  # 3.7 ms
 
-            self._tokens = TokenCredentials(lambda: holder.controller.image.kept.delegation_tokens, tokens.hmac_of)
+            self._tokens = TokenCredentials(lambda: self._metadata.image.kept.delegation_tokens, tokens.hmac_of)
         return self._tokens.find(token_id, mechanism)
 
 

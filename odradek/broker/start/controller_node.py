@@ -114,7 +114,7 @@ class ControllerNode:
         self.controller.subscribe(self.quotas, PublishingOrder.QUOTAS)
         self.authorization = authorization(shared.config, shared.clock)
         self.dispatcher = Dispatcher(self, shared.clock, SERVED, self._handlers())
-        self.credentials = NodeCredentials(self)
+        self.credentials = NodeCredentials(self.controller, lambda: self.delegation_tokens)
 
     @property
     def ip_quotas(self) -> ClientQuotas:

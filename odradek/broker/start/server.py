@@ -147,7 +147,7 @@ class Broker:
         self.partitions.is_elsewhere = self.cluster.has_partition
         # The authorizer; None if there is none.
         self.authorization: Authorization | None = authorization(config, self.clock)
-        self.credentials = NodeCredentials(self)
+        self.credentials = NodeCredentials(self.controller, lambda: self.delegation_tokens)
         services = self._make_coordinator_services()
         self.groups = GroupCoordinator(services)
         self.transactions = TransactionCoordinator(services, self.groups.write_marker, self.member.peers)

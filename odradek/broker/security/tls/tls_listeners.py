@@ -191,17 +191,13 @@ class TlsListeners:
             try:
                 self._listeners[name] = self._loaded(config, listener if self._is_started else None)
             except Exception as error:  # noqa: BLE001  no file content may stop the broker
-                _log_kept_files(name, error)
+                log.warn("cannot reload stores: the old ones stay in use", listener=name, reason=str(error))
             else:
                 log.info("stores reloaded", listener=name)
         self._is_started = True
 
     def _loaded(self, config: ListenerConfig, former: TlsListener | None = None) -> TlsListener:
         return TlsListener(config, is_between=config.listener == self._between, former=former)
-
-
-def _log_kept_files(name: str, error: Exception | InvalidConfig) -> None:
-    log.warn("cannot reload stores: the old ones stay in use", listener=name, reason=str(error))
 
 
 class TlsClient:
