@@ -13,8 +13,9 @@ Kafka's classes are DefaultAlterPartitionManager and AssignmentsManager.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
-from typing import Final
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable
+from typing import Final, Generic, TypeVar
 from uuid import UUID
 
 from odradek.broker.replica.in_sync_replicas import CommittedIsr, Proposal
@@ -46,43 +47,43 @@ from odradek.timing.timer import Timer
 _TIMEOUT_MS: Final = 60_000
 
 
-class ControllerRequests:
-    """The requests of one kind. Loop thread only."""
+# A partition, by topic id and index.
+Key = tuple[UUID, int]
+ItemT = TypeVar("ItemT")
 
-    def __init__(
-        self,
-        controller: Controller,
-        timer: Timer,
-        *,
-        has_unsent: Callable[[], bool],
-        send: Callable[[], Awaitable[str]],
-        backoff_ms: float,
-        complaint: str,
-    ) -> None:
-        """``send`` sends what there is and returns why some of it has to be sent again, or "".
 
-        ``complaint`` is logged with that reason, once while the reason stays the same.
-        """
+class ControllerRequests(ABC, Generic[ItemT]):
+    """The requests of one kind, by one broker. Loop thread only."""
+
+    # The time between two requests after a failure.
+    backoff_ms: float
+    # This is logged with the reason of a failure, once while the reason stays the same.
+    complaint: str
+
+    def __init__(self, controller: Controller, timer: Timer, node_id: int, broker_epoch: Callable[[], int]) -> None:
+        self._node_id = node_id
+        self._broker_epoch = broker_epoch
+        self._unsent: dict[Key, ItemT] = {}
         self._controller = controller
         self._wakeup = Wakeup(timer)
-        self._has_unsent = has_unsent
-        self._send = send
-        self._backoff_ms = backoff_ms
-        self._complaint = complaint
         self._last_reason = ""
         self._task: asyncio.Task[None] | None = None
 
-    def wake(self) -> None:
-        """Send soon, unless that has begun."""
-        if self._task is None and self._has_unsent():
-            self._task = asyncio.get_running_loop().create_task(self._send_all())
-
     def close(self) -> None:
-        """Send nothing any more."""
+        """Stop sending. Open requests get no answer."""
         if self._task is not None:
             self._task.cancel()
 
-    async def ask(self, api: Api[RequestT, AnswerT], request: RequestT) -> AnswerT | str:
+    @abstractmethod
+    async def _send_unsent(self) -> str:
+        """Send as much as one request may have, and return why some of it has to be sent again, or ""."""
+
+    def _wake(self) -> None:
+        """Send soon, unless that has begun."""
+        if self._task is None and self._unsent:
+            self._task = asyncio.get_running_loop().create_task(self._send_all())
+
+    async def _ask(self, api: Api[RequestT, AnswerT], request: RequestT) -> AnswerT | str:
         """Return the controller's response, or why there is none."""
         try:
             return await self._controller.request(api, request, _TIMEOUT_MS)
@@ -91,22 +92,19 @@ class ControllerRequests:
 
     async def _send_all(self) -> None:
         try:
-            while self._has_unsent():
-                reason = await self._send()
+            while self._unsent:
+                reason = await self._send_unsent()
                 if reason and reason != self._last_reason:
-                    broker_log.warn(self._complaint, reason=reason)
+                    broker_log.warn(self.complaint, reason=reason)
                 self._last_reason = reason
                 if reason:
-                    await self._wakeup.wait(self._backoff_ms)
+                    await self._wakeup.wait(self.backoff_ms)
         finally:
             self._task = None
 
 
 # Topics are named by id, replicas with their brokers' epochs (KIP-903).
 _ALTER_PARTITION: Final[Api[AlterPartitionRequest, AlterPartitionResponse]] = Api(ApiKey.ALTER_PARTITION, 3)
-_ALTER_PARTITION_BACKOFF_MS: Final = 50
-
-Key = tuple[UUID, int]
 
 
 class _Pending:
@@ -119,21 +117,11 @@ class _Pending:
         self.reply = reply
 
 
-class AlterPartitions:
+class AlterPartitions(ControllerRequests[_Pending]):
     """The proposals of one broker. Loop thread only."""
 
-    def __init__(self, controller: Controller, timer: Timer, node_id: int, broker_epoch: Callable[[], int]) -> None:
-        self._node_id = node_id
-        self._broker_epoch = broker_epoch
-        self._unsent: dict[Key, _Pending] = {}
-        self._requests = ControllerRequests(
-            controller,
-            timer,
-            has_unsent=lambda: bool(self._unsent),
-            send=self._send_unsent,
-            backoff_ms=_ALTER_PARTITION_BACKOFF_MS,
-            complaint="the controller does not accept changes of in-sync replicas; trying again",
-        )
+    backoff_ms = 50
+    complaint = "the controller does not accept changes of in-sync replicas; trying again"
 
     def propose(self, proposal: Proposal) -> Reply[CommittedIsr | KafkaError]:
         """Send a proposal to the controller; the Reply is completed with its answer."""
@@ -143,12 +131,8 @@ class AlterPartitions:
         self._unsent[key] = pending
         if replaced is not None:
             replaced.reply.complete(KafkaError(ErrorCode.OPERATION_NOT_ATTEMPTED, "a newer proposal replaced this one"))
-        self._requests.wake()
+        self._wake()
         return pending.reply
-
-    def close(self) -> None:
-        """Stop sending. Open proposals get no answer."""
-        self._requests.close()
 
     async def _send_unsent(self) -> str:
         """Send all proposals; those without an answer are to be sent again, for the reason returned."""
@@ -164,7 +148,7 @@ class AlterPartitions:
 
     async def _send(self, sent: dict[Key, _Pending]) -> str:
         """Send ``sent``, and return why those without an answer are to be sent again."""
-        response = await self._requests.ask(_ALTER_PARTITION, self._request(sent))
+        response = await self._ask(_ALTER_PARTITION, self._request(sent))
         if isinstance(response, str):
             return response
         if response.error_code:
@@ -202,40 +186,24 @@ def _outcome(answer: PartitionData) -> CommittedIsr | KafkaError:
 
 
 _ASSIGN: Final[Api[AssignReplicasToDirsRequest, AssignReplicasToDirsResponse]] = Api(ApiKey.ASSIGN_REPLICAS_TO_DIRS)
-_ASSIGN_BACKOFF_MS: Final = 500
 # Assignments in one request; Kafka's limit.
 _MOST: Final = 2_250
 
 
-class DirectoryAssignments:
+class DirectoryAssignments(ControllerRequests[UUID]):
     """The directory assignments of one broker. Loop thread only."""
 
-    def __init__(self, controller: Controller, timer: Timer, node_id: int, broker_epoch: Callable[[], int]) -> None:
-        self._node_id = node_id
-        self._broker_epoch = broker_epoch
-        self._unsent: dict[Key, UUID] = {}
-        self._requests = ControllerRequests(
-            controller,
-            timer,
-            has_unsent=lambda: bool(self._unsent),
-            send=self._send,
-            backoff_ms=_ASSIGN_BACKOFF_MS,
-            complaint="the controller does not accept replicas' directories; trying again",
-        )
+    backoff_ms = 500
+    complaint = "the controller does not accept replicas' directories; trying again"
 
     def assign(self, places: Iterable[tuple[UUID, int, UUID]]) -> None:
         """Send the assignments to the controller: (topic id, partition, directory id)."""
         self._unsent.update({(topic_id, partition): directory_id for topic_id, partition, directory_id in places})
-        self._requests.wake()
+        self._wake()
 
-    def close(self) -> None:
-        """Stop sending."""
-        self._requests.close()
-
-    async def _send(self) -> str:
-        """Send as many as one request may have, and return why some are to be sent again."""
+    async def _send_unsent(self) -> str:
         sent = dict(list(self._unsent.items())[:_MOST])
-        response = await self._requests.ask(_ASSIGN, self._request(sent))
+        response = await self._ask(_ASSIGN, self._request(sent))
         if isinstance(response, str):
             return response
         if response.error_code:
