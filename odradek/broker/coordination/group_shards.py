@@ -74,14 +74,20 @@ class GroupShards:
                 offsets_retention_check_interval_ms=config["offsets.retention.check.interval.ms"],
             ),
             consumer_services=self._consumer_services,
-            share_services=lambda: ShareGroupServices(topics=ImageTopics(self._services), config_of=self._share_config_of),
-            streams_services=lambda: StreamsGroupServices(topics=ImageTopics(self._services), config_of=self._streams_config_of),
+            share_services=lambda: ShareGroupServices(
+                topics=ImageTopics(self._services),
+                config_of=partial(self._config_of, self._share_configs, self._read_share_config),
+            ),
+            streams_services=lambda: StreamsGroupServices(
+                topics=ImageTopics(self._services),
+                config_of=partial(self._config_of, self._streams_configs, self._read_streams_config),
+            ),
         )
 
     def _consumer_services(self) -> ConsumerGroupServices:
         return ConsumerGroupServices(
             topics=ImageTopics(self._services),
-            config_of=self._consumer_config_of,
+            config_of=partial(self._config_of, self._consumer_configs, self._read_consumer_config),
             run_beside=self._services.run_beside,
             assignors=self._assignors(),
             new_id=self._new_consumer_id,
@@ -102,9 +108,6 @@ class GroupShards:
                 found = known[key] = read(overrides)
         return found
 
-    def _consumer_config_of(self, group_id: str) -> ConsumerGroupConfig:
-        return self._config_of(self._consumer_configs, self._read_consumer_config, group_id)
-
     def _read_consumer_config(self, overrides: Mapping[str, str]) -> ConsumerGroupConfig:
         config = self._services.config
         own = partial(config.of_group, overrides)
@@ -117,9 +120,6 @@ class GroupShards:
             migration_policy=MigrationPolicy(config["group.consumer.migration.policy"].lower()),
         )
 
-    def _share_config_of(self, group_id: str) -> ShareGroupConfig:
-        return self._config_of(self._share_configs, self._read_share_config, group_id)
-
     def _read_share_config(self, overrides: Mapping[str, str]) -> ShareGroupConfig:
         config = self._services.config
         own = partial(config.of_group, overrides)
@@ -130,9 +130,6 @@ class GroupShards:
             initialize_retry_interval_ms=config["group.share.initialize.retry.interval.ms"],
             max_size=config["group.share.max.size"],
         )
-
-    def _streams_config_of(self, group_id: str) -> StreamsGroupConfig:
-        return self._config_of(self._streams_configs, self._read_streams_config, group_id)
 
     def _read_streams_config(self, overrides: Mapping[str, str]) -> StreamsGroupConfig:
         config = self._services.config
@@ -155,17 +152,14 @@ class GroupShards:
 
     def _group_config(self) -> GroupConfig:
         if self._group_configs is None:
-            self._group_configs = self._read_group_config()
+            config = self._services.config
+            self._group_configs = GroupConfig(
+                group_min_session_timeout_ms=config["group.min.session.timeout.ms"],
+                group_max_session_timeout_ms=config["group.max.session.timeout.ms"],
+                group_initial_rebalance_delay_ms=config["group.initial.rebalance.delay.ms"],
+                group_max_size=config["group.max.size"],
+            )
         return self._group_configs
-
-    def _read_group_config(self) -> GroupConfig:
-        config = self._services.config
-        return GroupConfig(
-            group_min_session_timeout_ms=config["group.min.session.timeout.ms"],
-            group_max_session_timeout_ms=config["group.max.session.timeout.ms"],
-            group_initial_rebalance_delay_ms=config["group.initial.rebalance.delay.ms"],
-            group_max_size=config["group.max.size"],
-        )
 
     def _new_id(self) -> str:
         digits = f"{self._uuid_bits():032x}"
