@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, NamedTuple
+# The types of a compiled dataclass's fields are imported at run time.
+from collections.abc import Callable  # noqa: TC003
+from dataclasses import dataclass
+from random import Random  # noqa: TC003
+from typing import Any, NamedTuple
 
-if TYPE_CHECKING:
-    from collections.abc import Callable
-    from random import Random
-
-    from odradek.broker.replica.partitions import Partitions
-    from odradek.common.config.broker_config import BrokerConfig
-    from odradek.controller.metadata.cluster_metadata import ClusterMetadata
-    from odradek.timing.timer import DelayedOperation, Purgatory, Timer
+from odradek.broker.replica.partitions import Partitions  # noqa: TC001
+from odradek.common.config.broker_config import BrokerConfig  # noqa: TC001
+from odradek.controller.metadata.cluster_metadata import ClusterMetadata  # noqa: TC001
+from odradek.timing.timer import DelayedOperation, Purgatory, Timer  # noqa: TC001
 
 
 class CoordinatorTopic(NamedTuple):
@@ -32,6 +32,7 @@ class CoordinatorTopic(NamedTuple):
     needs_enough_replicas: bool = False
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
 class CoordinatorServices:
     """The parts of the broker that the coordinators use.
 
@@ -40,40 +41,13 @@ class CoordinatorServices:
     a function that the work must call often, and calls back on the loop with the result, or with a KafkaError.
     """
 
-    __slots__ = (
-        "call_at_turn_end",
-        "call_soon",
-        "config",
-        "controller",
-        "on_bulk_load",
-        "partitions",
-        "produce_purgatory",
-        "random",
-        "run_beside",
-        "timer",
-    )
-
-    def __init__(
-        self,
-        *,
-        config: BrokerConfig,
-        partitions: Partitions,
-        produce_purgatory: Purgatory[DelayedOperation],
-        controller: ClusterMetadata,
-        timer: Timer,
-        random: Random,
-        call_soon: Callable[[Callable[[], None]], object],
-        call_at_turn_end: Callable[[Callable[[], None]], None],
-        on_bulk_load: Callable[[], object],
-        run_beside: Callable[[Callable[[Callable[[], None]], Any], Callable[[Any], None]], None],
-    ) -> None:
-        self.config = config
-        self.partitions = partitions
-        self.produce_purgatory = produce_purgatory
-        self.controller = controller
-        self.timer = timer
-        self.random = random
-        self.call_soon = call_soon
-        self.call_at_turn_end = call_at_turn_end
-        self.on_bulk_load = on_bulk_load
-        self.run_beside = run_beside
+    config: BrokerConfig
+    partitions: Partitions
+    produce_purgatory: Purgatory[DelayedOperation]
+    controller: ClusterMetadata
+    timer: Timer
+    random: Random
+    call_soon: Callable[[Callable[[], None]], object]
+    call_at_turn_end: Callable[[Callable[[], None]], None]
+    on_bulk_load: Callable[[], object]
+    run_beside: Callable[[Callable[[Callable[[], None]], Any], Callable[[Any], None]], None]
