@@ -12,6 +12,7 @@ left unread until the rate would have permitted it, a second at most, and closed
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
 from odradek.broker.network.request_limits import RequestMemory, RequestTurns
@@ -139,17 +140,15 @@ def _plain(ip: str) -> str:
     return ip.partition("%")[0].removeprefix("::ffff:")
 
 
+@dataclass(slots=True)
 class SaslCounts:
     """Authentications since the start. ``..._again`` are reauthentications (KIP-368); ``expired`` sessions were not renewed."""
 
-    __slots__ = ("expired", "failed", "failed_again", "succeeded", "succeeded_again")
-
-    def __init__(self) -> None:
-        self.succeeded = 0
-        self.failed = 0
-        self.succeeded_again = 0
-        self.failed_again = 0
-        self.expired = 0
+    succeeded: int = 0
+    failed: int = 0
+    succeeded_again: int = 0
+    failed_again: int = 0
+    expired: int = 0
 
 
 _MIN_SWEEP_MS = 100

@@ -15,7 +15,7 @@ Kafka's classes are DefaultAlterPartitionManager and AssignmentsManager.
 import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable
-from typing import Final, Generic, TypeVar
+from typing import Final, Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 from odradek.broker.replica.in_sync_replicas import CommittedIsr, Proposal
@@ -107,14 +107,11 @@ class ControllerRequests(ABC, Generic[ItemT]):
 _ALTER_PARTITION: Final[Api[AlterPartitionRequest, AlterPartitionResponse]] = Api(ApiKey.ALTER_PARTITION, 3)
 
 
-class _Pending:
+class _Pending(NamedTuple):
     """A proposal and the Reply that its answer completes."""
 
-    __slots__ = ("proposal", "reply")
-
-    def __init__(self, proposal: Proposal, reply: Reply[CommittedIsr | KafkaError]) -> None:
-        self.proposal = proposal
-        self.reply = reply
+    proposal: Proposal
+    reply: Reply[CommittedIsr | KafkaError]
 
 
 class AlterPartitions(ControllerRequests[_Pending]):

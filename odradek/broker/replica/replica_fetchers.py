@@ -7,6 +7,7 @@ leader that returns under another address gets new fetchers.
 import asyncio
 from collections.abc import Callable, Iterable
 from random import Random
+from typing import NamedTuple
 from zlib import crc32
 
 from odradek.broker.replica.partition import Partition
@@ -24,15 +25,12 @@ Place = tuple[int, int]
 _LARGEST_RESPONSE_BYTES = 1 << 30
 
 
-class _Running:
+class _Running(NamedTuple):
     """A fetcher, the address it is connected to, and its task."""
 
-    __slots__ = ("address", "fetcher", "task")
-
-    def __init__(self, address: Address, fetcher: ReplicaFetcher, task: asyncio.Task[None]) -> None:
-        self.address = address
-        self.fetcher = fetcher
-        self.task = task
+    address: Address
+    fetcher: ReplicaFetcher
+    task: asyncio.Task[None]
 
 
 class ReplicaFetchers:

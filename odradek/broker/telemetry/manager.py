@@ -10,6 +10,7 @@ so INVALID_RECORD means that it is no MetricsData. Source: ``ClientMetricsManage
 from __future__ import annotations
 
 from collections import OrderedDict
+from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple
 from uuid import UUID
@@ -62,16 +63,14 @@ class TelemetrySurroundings(NamedTuple):
     line_limit: LineLimit
 
 
+@dataclass(slots=True)
 class TelemetryCounts:
     """Counts of telemetry requests since the broker started."""
 
-    __slots__ = ("pushes", "refused_pushes", "throttled", "unknown_subscriptions")
-
-    def __init__(self) -> None:
-        self.pushes = 0
-        self.refused_pushes = 0
-        self.throttled = 0
-        self.unknown_subscriptions = 0
+    pushes: int = 0
+    refused_pushes: int = 0
+    throttled: int = 0
+    unknown_subscriptions: int = 0
 
 
 class ClientMetricsManager:
