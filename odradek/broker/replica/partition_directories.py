@@ -9,7 +9,7 @@ partition's turn has come, clients are told that it has no leader, as by Kafka w
 
 from collections import deque
 from collections.abc import Callable, Generator, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from odradek.broker.replica.partition import Partition
@@ -41,40 +41,28 @@ _MANY: Final = 1_000
 Work = Generator[Reply[Any] | None, Any, None]
 
 
-class PartitionRoles(Protocol):
-    """Gives partitions their roles. Loop thread only."""
+class PartitionRoles:
+    """Gives partitions their roles. Loop thread only.
 
-    # The id of this broker.
-    node_id: int
+    This class is for a broker alone, without replication. A broker in a cluster has ``replicated_roles``.
+    """
+
+    def __init__(self, node_id: int) -> None:
+        """``node_id`` is the id of this broker."""
+        self.node_id = node_id
 
     def begin(self, partition: Partition, record: PartitionRecord, directory_id: UUID | None) -> None:
         """Begin with an opened ``partition``, in the data directory of that id; None if it is offline."""
 
     def take(self, partition: Partition, record: PartitionRecord) -> None:
         """Take the role that ``record``, the partition's current state, gives this broker."""
-
-    def leave(self, partition: Partition) -> None:
-        """Give up ``partition``, which is about to be deleted."""
-
-
-class AloneRoles:
-    """PartitionRoles of a single broker, without replication. A broker in a cluster has ``replicated_roles``."""
-
-    def __init__(self, node_id: int) -> None:
-        self.node_id = node_id
-
-    def begin(self, partition: Partition, record: PartitionRecord, directory_id: UUID | None) -> None:
-        """No-op: everything in the log is replicated."""
-
-    def take(self, partition: Partition, record: PartitionRecord) -> None:
-        """Lead the partition, unless it has no leader."""
         if record.leader == self.node_id:
             partition.become_leader(record.leader_epoch)
         else:
             partition.become_follower(record.leader, record.leader_epoch)
 
     def leave(self, partition: Partition) -> None:
-        """No-op: there is no fetcher to stop."""
+        """Give up ``partition``, which is about to be deleted."""
 
 
 class PartitionDirectories:

@@ -12,6 +12,7 @@ from uuid import UUID
 from odradek.broker.replica.controller_requests import AlterPartitions, DirectoryAssignments
 from odradek.broker.replica.in_sync_replicas import CommittedIsr, InSyncReplicas, Proposal, Replication
 from odradek.broker.replica.partition import Partition
+from odradek.broker.replica.partition_directories import PartitionRoles
 from odradek.broker.replica.partitions import Partitions
 from odradek.broker.replica.replica_fetchers import ReplicaFetchers
 from odradek.broker.replica.replication_quota import ReplicationQuota, ReplicationThrottles
@@ -29,7 +30,7 @@ from odradek.timing.timer import Timer
 _MIGRATING: Final = UUID(int=0)
 
 
-class ReplicatedRoles:
+class ReplicatedRoles(PartitionRoles):
     """The PartitionRoles of a broker in a cluster, and a MetadataPublisher for brokers and configs. Loop thread only."""
 
     def __init__(
@@ -49,7 +50,7 @@ class ReplicatedRoles:
 
         ``min_in_sync`` returns the current ``min.insync.replicas`` of a topic.
         """
-        self.node_id = replication.node_id
+        super().__init__(replication.node_id)
         self._replication = replication
         self._fetchers = fetchers
         self._assignments = assignments

@@ -13,13 +13,7 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeVar
 from odradek.broker.replica.delayed_produce import GroupCommit
 from odradek.broker.replica.housekeeping import Housekeeping
 from odradek.broker.replica.partition import Partition, wake_fetches
-from odradek.broker.replica.partition_directories import (
-    AloneRoles,
-    DirectoryFailures,
-    LogConfigs,
-    PartitionDirectories,
-    PartitionRoles,
-)
+from odradek.broker.replica.partition_directories import DirectoryFailures, LogConfigs, PartitionDirectories, PartitionRoles
 from odradek.broker.replica.partitions import Partitions
 from odradek.broker.replica.replica_moves import ReplicaMoves
 from odradek.common.config.dynamic import CLUSTER_DEFAULT, ConfigView, ResourceType, apply_broker_overrides
@@ -298,7 +292,7 @@ class OwnCluster:
             broker=_registration(shared, locked, endpoints),
             directory_counts=locked.log_manager.counts,
         )
-        self.roles = AloneRoles(shared.node_id)
+        self.roles = PartitionRoles(shared.node_id)
         self.directory_failed = self.metadata.directory_failed
 
     def serve(self, directories: PartitionDirectories) -> None:
