@@ -127,7 +127,6 @@ def _ensure_mechanism_is_served(config: BrokerConfig, listener: str) -> None:
 _MARKERS: Final[Api[WriteTxnMarkersRequest, WriteTxnMarkersResponse]] = Api(ApiKey.WRITE_TXN_MARKERS)
 # The first version for brokers.
 _VERIFY: Final[Api[AddPartitionsToTxnRequest, AddPartitionsToTxnResponse]] = Api(ApiKey.ADD_PARTITIONS_TO_TXN, 4)
-_NO_LEADER: Final = -1
 # The most connections to one broker for verifications. Further ones share them.
 _MAX_VERIFICATION_CLIENTS: Final = 16
 _PURPOSE: Final = "transactions"
@@ -228,7 +227,7 @@ class TransactionPeers:
         self._peers.close()
 
     def _leader(self, topic: str, partition: int) -> int | None:
-        """Return the leader; _NO_LEADER if there is none now, None if there is no such partition."""
+        """Return the leader; -1 if there is none now, None if there is no such partition."""
         known = self._image.topics.get(topic)
         record = None if known is None else known.partitions.get(partition)
         return None if record is None else record.leader
