@@ -103,8 +103,9 @@ class ConsumerGroups(ModernGroups[ConsumerGroup, ConsumerGroupConfig]):
         new_id: Callable[[], str],
         remove: Callable[[ConsumerGroups, ConsumerGroup, ConsumerMember, str], CoordinatorResult[None]],
     ) -> None:
-        kind = (GROUP_TYPE, ConsumerGroup, KEYS)
-        super().__init__(*kind, registry, services.topics, services.config_of, timers, reports, partial(remove, self))
+        super().__init__(
+            GROUP_TYPE, ConsumerGroup, KEYS, registry, services.topics, services.config_of, timers, reports, partial(remove, self)
+        )
         self.classic = classic
         # While loading: the ids of former consumer groups, and of those that became classic groups.
         self._is_loaded = registry.is_loaded

@@ -64,8 +64,9 @@ class ShareGroups(ModernGroups[ShareGroup, ShareGroupConfig]):
         reports: GroupReports,
         remove: Callable[[ShareGroups, ShareGroup, ShareGroupMember, str], CoordinatorResult[None]],
     ) -> None:
-        kind = (GROUP_TYPE, ShareGroup, KEYS)
-        super().__init__(*kind, registry, services.topics, services.config_of, timers, reports, partial(remove, self))
+        super().__init__(
+            GROUP_TYPE, ShareGroup, KEYS, registry, services.topics, services.config_of, timers, reports, partial(remove, self)
+        )
 
     # ----------------------------------------------------------------------------------------------------------- find
 

@@ -84,8 +84,9 @@ class StreamsGroups(ModernGroups[StreamsGroup, StreamsGroupConfig]):
         reports: GroupReports,
         remove: Callable[[StreamsGroups, StreamsGroup, StreamsGroupMember, str], CoordinatorResult[None]],
     ) -> None:
-        kind = (GROUP_TYPE, StreamsGroup, KEYS)
-        super().__init__(*kind, registry, services.topics, services.config_of, timers, reports, partial(remove, self))
+        super().__init__(
+            GROUP_TYPE, StreamsGroup, KEYS, registry, services.topics, services.config_of, timers, reports, partial(remove, self)
+        )
         self._services = services
 
     # ----------------------------------------------------------------------------------------------------------- find
