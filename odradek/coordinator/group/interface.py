@@ -80,5 +80,8 @@ class GroupKind(Protocol):
     def restore(self, group_id: str, value: object) -> Group:
         """Return the live group of ``value``, the stored form of this kind. Its members' sessions begin now."""
 
+    def view(self, group_id: str, value: object) -> Group:
+        """Return the group of ``value`` to be read only: no session begins."""
+
     def note_alive(self, group: Group, member_id: str) -> None:
         """Note that a member of ``group``, which is of this kind, has committed offsets. The member may not exist."""

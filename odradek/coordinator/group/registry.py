@@ -75,11 +75,12 @@ class GroupRegistry:
                 yield group
 
     def groups(self) -> list[Group]:
-        """Return all groups as they are now, including live ones that are not stored."""
-        for group_id in self.stored:
-            self.find(group_id)
-        own_forms = (self.find(group_id) for group_id in self.stored if group_id not in self.live)
-        return [*self.live.values(), *(group for group in own_forms if group is not None)]
+        """Return all groups, including live ones that are not stored. To read them: nothing changes, and no session begins."""
+        stored = self.stored.items() if self.is_loaded else ()
+        restored = [
+            self._kinds_by_value[type(value)].view(group_id, value) for group_id, value in stored if group_id not in self.live
+        ]
+        return [*self.live.values(), *restored]
 
     def stored_ids(self) -> Iterable[str]:
         """Return the ids of the groups in the log."""

@@ -2,6 +2,7 @@
 
 import pytest
 
+from odradek.broker.metrics.shards import active_shards
 from odradek.protocol.api_keys import ApiKey
 from tests.broker.metrics.bed import loaded, plain
 
@@ -79,6 +80,21 @@ async def test_groups_are_counted_by_state(groups):
     by_state = {name.removeprefix(STATES): counts[()] for name, counts in read.items() if name.startswith(STATES)}
     assert by_state == {"": 3, "empty": 1, "preparingrebalance": 0, "completingrebalance": 1, "stable": 1}
     assert read["odradek_group_members"] == {(): 2}
+
+
+async def test_a_reading_restores_no_group_and_begins_no_session(groups):
+    await groups.stable("g1")
+    await groups.commit("simple", 0)
+    shards = active_shards(groups.bed.broker.groups).values()
+    [shard] = [shard for shard in shards if "g1" in shard.groups.live]
+    stored = shard.groups.live.pop("g1")
+    for member in stored.members.values():
+        shard.classic.sessions.end(stored, member.member_id)
+    live = [list(shard.groups.live) for shard in shards]
+    assert groups.bed.read()["odradek_group_members"] == {(): 1}
+    assert [list(shard.groups.live) for shard in shards] == live
+    groups.bed.clock.advance(10_001)
+    assert groups.bed.read()["odradek_group_sessions_expired_total"] == {(): 0}
 
 
 async def test_members_that_wait_for_others_are_counted(groups):

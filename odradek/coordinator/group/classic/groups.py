@@ -302,9 +302,13 @@ class ClassicGroups:
 
     # ----------------------------------------------------------------------------------------------- load and unload
 
+    def view(self, group_id: str, value: object) -> ClassicGroup:
+        """Return the group of a GroupMetadataValue, to be read only."""
+        return restored_group(group_id, cast("GroupMetadataValue", value))
+
     def restore(self, group_id: str, value: object) -> ClassicGroup:
         """Restore a group from its GroupMetadataValue."""
-        group = restored_group(group_id, cast("GroupMetadataValue", value))
+        group = self.view(group_id, value)
         for member in group.members.values():
             self.sessions.begin(group, member)
         return group
