@@ -11,10 +11,9 @@ Offsets are committed every COMMIT_INTERVAL_MS, before a rebalance, and at the e
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import suppress
 from typing import Final
 
-from odradek.client.api import ClientError, RequestRefused
+from odradek.client.api import RequestRefused
 from odradek.client.cluster_client import ClusterClient
 from odradek.client.fetcher import Fetcher
 from odradek.client.group_member import HEARTBEAT_INTERVAL_MS, GroupMember
@@ -78,8 +77,8 @@ class GroupConsumer:
         """Commit, and leave the group. Raises ClientError."""
         if self._heartbeats is not None:
             self._heartbeats.cancel()
-            with suppress(asyncio.CancelledError, ClientError):
-                await self._heartbeats
+            # Not awaited itself, so that a cancelled close does not take its own end for that of the task.
+            await asyncio.gather(self._heartbeats, return_exceptions=True)
         await self._commit()
         await self._member.leave()
 
