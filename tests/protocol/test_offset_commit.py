@@ -2,6 +2,7 @@
 
 import contextlib
 import random
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -52,6 +53,18 @@ def commit(version, *, group="g", offset=7, topic=None, metadata=""):
         group_instance_id=None,
         topics=(module.OffsetCommitRequestTopic(partitions=(partition,), **named),),
     )
+
+
+def test_brokers_in_several_threads_share_what_is_remembered():
+    frames = {number: body_of(commit(8, group=f"group {number}", offset=number)) for number in range(5_000)}
+
+    def wrong(numbers):
+        read = [(number, read_offset_commit_request(frames[number], 0, 8)) for number in numbers for _ in range(2)]
+        return [number for number, request in read if request.group_id != f"group {number}"]
+
+    with ThreadPoolExecutor(4) as threads:
+        found = list(threads.map(wrong, [random.Random(seed).sample(sorted(frames), 5_000) for seed in range(4)]))
+    assert found == [[], [], [], []]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

@@ -1,4 +1,5 @@
 import struct
+from unittest.mock import Mock
 
 import pytest
 
@@ -57,6 +58,24 @@ def test_many_entries_do_not_stay_in_memory(disk):
         index.append(BASE + number, number)
     assert disk.size("/d/i") >= 8 * 8192
     assert index.position_before(BASE + 9999) == 9999
+
+
+def test_a_look_up_far_from_the_end_opens_the_file_once_and_reads_as_often_as_halving_needs(disk, monkeypatch):
+    index = offset_index(disk)
+    for number in range(100_000):
+        index.append(BASE + number, number)
+    index.write_out()
+    file, reads = disk.open("/d/i"), []
+
+    def pread(size, position):
+        reads.append(position)
+        return file.pread(size, position)
+
+    opened = Mock(return_value=Mock(pread=pread))
+    monkeypatch.setattr(disk, "open", opened)
+    assert index.position_before(BASE + 12_345) == 12_345
+    assert opened.call_count == 1
+    assert len(reads) <= 18
 
 
 def test_an_index_that_cannot_be_written_keeps_its_entries(disk, monkeypatch):

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from uuid import UUID, uuid4
@@ -23,6 +24,15 @@ CONFIG = LogConfig(segment_bytes=200)
 @pytest.fixture
 def limit(monkeypatch):
     monkeypatch.setattr(OPEN_SEGMENTS, "limit", LIMIT)
+
+
+@pytest.fixture
+def switching():
+    """Threads that take turns every few instructions."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
 
 
 @pytest.fixture
@@ -114,14 +124,33 @@ def test_a_file_of_which_something_may_have_to_be_cut_off_is_kept(manager, monke
     assert log.segments.active.file is file
 
 
+class Segment:
+    def __init__(self):
+        self.is_open = True
+
+    def let_go(self):
+        self.is_open = False
+
+
+@pytest.mark.usefixtures("switching")
+def test_brokers_in_several_threads_share_the_limit():
+    open_segments = OpenSegments(5)
+    segments = [Segment() for _ in range(8_000)]
+
+    def use(own):
+        for place, segment in enumerate(own):
+            open_segments.opened(segment)
+            if place % 3 == 0:
+                open_segments.forget(segment)
+
+    with ThreadPoolExecutor(8) as threads:
+        list(threads.map(use, [segments[place::8] for place in range(8)]))
+    kept = [segment for place, segment in enumerate(segments) if place // 8 % 3 and segment.is_open]
+    assert len(open_segments) <= 5
+    assert len(kept) <= 5
+
+
 def test_the_longest_open_goes_first():
-    class Segment:
-        def __init__(self):
-            self.is_open = True
-
-        def let_go(self):
-            self.is_open = False
-
     open_segments, segments = OpenSegments(2), [Segment() for _ in range(4)]
     for segment in segments[:3]:
         open_segments.opened(segment)
