@@ -31,7 +31,7 @@ class Instead:
         return self.change(response)
 
 
-def found(timeline, api, change, times=1_000, timeout_s=1.0):
+def found(timeline, api, change, times=1_000, timeout_s=10.0):
     with Broker() as broker:
         broker._thread.broker.add_gate(Instead(api, change, times))
         return replay(timeline, broker.bootstrap_servers, timeout_s=timeout_s)
@@ -47,7 +47,8 @@ def test_another_broker_answers_the_same_under_other_ids(recorded):
 
 def test_an_answer_that_differs_is_told_with_its_field(recorded):
     result = found(recorded, ApiKey.FIND_COORDINATOR, lambda _: _._replace(coordinators=()))
-    assert {(each.exchange.api, each.path) for each in result.differences} == {(ApiKey.FIND_COORDINATOR, "coordinators[]")}
+    differing = {(each.exchange.api, each.path) for each in result.differences}
+    assert differing == {(ApiKey.FIND_COORDINATOR, "coordinators[]")}, str(result)
     assert str(result.differences[0]) in str(result)
 
 
