@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, cast
 
-from odradek.coordinator.group.offsets import CommittedOffsets, TopicOffsets, offset_tombstone
+from odradek.coordinator.group.offsets import CommittedOffsets, offset_tombstone
 from odradek.coordinator.runtime.result import CoordinatorRecord, CoordinatorResult
 from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -38,6 +38,11 @@ if TYPE_CHECKING:
 
 _Topic: Final = OffsetDeleteResponseTopic
 _Partition: Final = OffsetDeleteResponsePartition
+
+_EXPIRY: Final = "expire-offsets"
+# The number of groups and offsets for one turn of the loop: a millisecond or two. One group's offsets of deleted topics share it.
+_TOGETHER: Final = 2_000
+_PAUSE_MS: Final = 1
 
 
 def delete_offsets(offsets: CommittedOffsets, request: OffsetDeleteRequest) -> CoordinatorResult[OffsetDeleteResponse]:
@@ -71,25 +76,45 @@ def delete_offsets(offsets: CommittedOffsets, request: OffsetDeleteRequest) -> C
 
 
 def delete_offsets_of_topics(offsets: CommittedOffsets, deleted: Mapping[str, UUID | None]) -> CoordinatorResult[None]:
-    """Delete the offsets of all groups for ``deleted`` topics (names and ids).
+    """Delete the offsets of all groups for ``deleted`` topics (names and ids); those of the first groups in this turn.
 
     Offsets of another topic of the same name, older or newer, stay. An offset without a topic id belongs to the deleted topic.
     """
+    return _delete_next(offsets, deleted, list(offsets.by_group), 0)
+
+
+def _delete_next(
+    offsets: CommittedOffsets, deleted: Mapping[str, UUID | None], group_ids: list[str], first: int
+) -> CoordinatorResult[None]:
+    """Delete from ``group_ids[first:]``, and later from those that are too many for one turn; pending offsets at the end."""
     records: list[CoordinatorRecord] = []
-    for group_id, topics in offsets.by_group.items():
-        names = list(deleted) if len(deleted) <= len(topics) else [topic for topic, _ in topics.items() if topic in deleted]
-        for topic in names:
-            partitions = topics.get(topic)
-            if partitions is not None:
-                records += [
-                    offset_tombstone(group_id, topic, index)
-                    for index, value in partitions.items()
-                    if value.topic_id is None or value.topic_id == deleted[topic]
-                ]
-    found = {record.key for record in records}
-    records += [offset_tombstone(*key) for key in offsets.pending.of_topics(deleted) if key not in found]
+    end = min(first + _TOGETHER, len(group_ids))
+    for number in range(first, end):
+        records += _of_topics(offsets, group_ids[number], deleted)
+        if len(records) >= _TOGETHER:
+            end = number + 1
+            break
+    if end < len(group_ids):
+        key = ("delete-offsets", *deleted.items())
+        offsets.context.schedule(key, _PAUSE_MS, lambda: _delete_next(offsets, deleted, group_ids, end))
+    else:
+        found = {record.key for record in records}
+        records += [offset_tombstone(*key) for key in offsets.pending.of_topics(deleted) if key not in found]
     offsets.counters.deletions += len(records)
     return CoordinatorResult(records, None, atomic=False)
+
+
+def _of_topics(offsets: CommittedOffsets, group_id: str, deleted: Mapping[str, UUID | None]) -> list[CoordinatorRecord]:
+    topics = offsets.by_group.get(group_id)
+    if topics is None:
+        return []
+    names = list(deleted) if len(deleted) <= len(topics) else [topic for topic in topics if topic in deleted]
+    return [
+        offset_tombstone(group_id, topic, index)
+        for topic in names
+        for index, value in (topics.get(topic) or {}).items()
+        if value.topic_id is None or value.topic_id == deleted[topic]
+    ]
 
 
 def _deletable(offsets: CommittedOffsets, group_id: str) -> Group:
@@ -102,56 +127,59 @@ def _deletable(offsets: CommittedOffsets, group_id: str) -> Group:
     return group
 
 
-_KEY: Final = "expire-offsets"
-# The number of groups and offsets checked in one turn of the loop: a millisecond or two. A group's offsets share a turn.
-_TOGETHER: Final = 2_000
-_PAUSE_MS: Final = 1
-
-
 def schedule_expiry(offsets: CommittedOffsets) -> None:
     """Check for expired offsets every ``offsets.retention.check.interval.ms``, as long as the shard is hosted."""
     interval_ms = offsets.config.offsets_retention_check_interval_ms
-    offsets.context.schedule(_KEY, interval_ms, lambda: _expire(offsets, iter(list(offsets.groups.stored_ids()))))
+    offsets.context.schedule(_EXPIRY, interval_ms, lambda: _expire_next(offsets, _places(offsets)))
 
 
-def _expire(offsets: CommittedOffsets, group_ids: Iterator[str]) -> CoordinatorResult[None]:
-    """Delete the expired offsets of the first groups. The next turns handle the other groups."""
-    now_ms = offsets.clock.now_ms()
+def _places(offsets: CommittedOffsets) -> Iterator[tuple[str, list[tuple[str, int]]]]:
+    """Yield all groups and the partitions of their offsets: a group with many several times, with the next of them."""
+    for group_id in list(offsets.groups.stored_ids()):
+        topics = offsets.by_group.get(group_id)
+        places = [] if topics is None else [(topic, index) for topic, partitions in topics.items() for index in partitions]
+        for first in range(0, len(places) or 1, _TOGETHER):
+            yield group_id, places[first : first + _TOGETHER]
+
+
+def _expire_next(offsets: CommittedOffsets, unchecked: Iterator[tuple[str, list[tuple[str, int]]]]) -> CoordinatorResult[None]:
+    """Delete what has expired at the next places, as many as one turn checks. The next turns handle the others."""
     records: list[CoordinatorRecord] = []
     with_pending = offsets.pending.group_ids()
     looked_at = 0
-    for group_id in group_ids:
+    for group_id, places in unchecked:
         group = offsets.groups.find(group_id)
         if group is None:
             continue
-        topics = offsets.by_group.get(group_id)
-        expired = [] if topics is None else _expired(group, topics, now_ms, offsets.config.offsets_retention_ms)
+        expired = _expired(offsets, group, places)
         if group_id in with_pending:
             expired = [record for record in expired if cast("OffsetCommitKey", record.key) not in offsets.pending]
         offsets.counters.expirations += len(expired)
         records += expired
-        count = 0 if topics is None else sum(map(len, topics.values()))
-        if count == len(expired) and group_id not in with_pending and group.is_empty:
+        left = sum(map(len, (offsets.by_group.get(group_id) or {}).values())) - len(expired)
+        if not left and group_id not in with_pending and group.is_empty:
             records += group.tombstones()
-        looked_at += 1 + count
+        looked_at += 1 + len(places)
         if looked_at >= _TOGETHER:
-            offsets.context.schedule(_KEY, _PAUSE_MS, lambda: _expire(offsets, group_ids))
+            offsets.context.schedule(_EXPIRY, _PAUSE_MS, lambda: _expire_next(offsets, unchecked))
             break
     else:
         schedule_expiry(offsets)
     return CoordinatorResult(records, None, atomic=False)
 
 
-def _expired(group: Group, topics: TopicOffsets, now_ms: int, retention_ms: int) -> list[CoordinatorRecord]:
+def _expired(offsets: CommittedOffsets, group: Group, places: list[tuple[str, int]]) -> list[CoordinatorRecord]:
     unused_since_ms = group.offsets_expire_since_ms()
     if unused_since_ms is None:
         return []
+    now_ms = offsets.clock.now_ms()
+    retention_ms = offsets.config.offsets_retention_ms
+    is_read = {topic: group.is_subscribed_to(topic) for topic, _ in places}
+    values = ((topic, index, offsets.get(group.group_id, topic, index)) for topic, index in places if not is_read[topic])
     return [
         offset_tombstone(group.group_id, topic, index)
-        for topic, partitions in topics.items()
-        if not group.is_subscribed_to(topic)
-        for index, value in partitions.items()
-        if _is_expired(value, unused_since_ms, now_ms, retention_ms)
+        for topic, index, value in values
+        if value is not None and _is_expired(value, unused_since_ms, now_ms, retention_ms)
     ]
 
 

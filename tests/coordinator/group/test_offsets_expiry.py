@@ -119,19 +119,31 @@ def test_a_group_with_members_stays_without_offsets(bed):
     assert bed.group() is not None
 
 
-def test_many_offsets_expire_some_in_each_turn_of_the_loop(bed):
-    groups, offsets = 30, 200
+@pytest.mark.parametrize(("groups", "offsets"), [(30, 200), (1, 6_000), (2, 2_000)])
+def test_many_offsets_expire_some_in_each_turn_of_the_loop(bed, groups, offsets):
     for number in range(groups):
-        bed.commit(dict.fromkeys(range(offsets), 10), group_id=f"g{number}")
+        bed.commit(dict.fromkeys(range(offsets), 10), group_id=f"g{number}", retention_time_ms=1, version=4)
     bed.records()
-    bed.advance(RETENTION_MS - 1)
+    bed.advance(INTERVAL_MS - 1)
     assert bed.records() == []
     turns = []
     while sum(turns) < groups * (offsets + 1):
         bed.advance(1)
         turns.append(len(bed.records()))
-    assert len(turns) > 2
-    assert max(turns) <= 2_000 + offsets
+    assert len(turns) > 1
+    assert max(turns) <= 2_000 + min(offsets, 2_000)
+    assert [bed.group(f"g{number}") for number in range(groups)] == [None] * groups
+
+
+def test_an_offset_that_is_committed_between_the_turns_of_an_expiry_stays_with_its_group(bed):
+    bed.commit(dict.fromkeys(range(3_000), 10), retention_time_ms=1, version=4)
+    bed.advance(INTERVAL_MS)
+    assert len(bed.fetch_all()["t"]) == 1_000
+
+    bed.commit({0: 20, 2_999: 21})
+    bed.advance(INTERVAL_MS - 1)
+
+    assert bed.fetch_all() == {"t": {0: 20, 2_999: 21}}
 
 
 def test_an_expiry_that_the_log_refuses_is_tried_again(bed):
