@@ -90,8 +90,8 @@ def test_the_recording_is_of_the_requests_that_are_sent_now(short, recorded):
     stale = [name for name, each in recorded.items() if name not in short or short[name].digest() != each.digest]
     assert stale == [], "make campaign NAME=wire-differential ARGS=--record"
     missing = short.keys() - recorded.keys()
-    # Kafka did not answer twice the same.
-    assert len(missing) <= len(short) // 25
+    # Kafka did not answer some of these histories twice the same.
+    assert {name.partition("/")[0] for name in missing} <= {"groups"}
 
 
 def test_a_recording_holds_what_was_written(tmp_path, short):

@@ -159,13 +159,6 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
         if old.instance_id is not None and self.static_members.get(old.instance_id) == member_id:
             del self.static_members[old.instance_id]
 
-    def replay_regex(self, regex: str, value: ConsumerGroupRegularExpressionValue | None) -> None:
-        """Set a resolved regular expression, or remove it when no member subscribes to it any more."""
-        if value is None:
-            self.regexes.pop(regex)
-        else:
-            self.regexes[regex] = value
-
     def target_of_record(self, value: ConsumerGroupTargetAssignmentMemberValue) -> Partitions:
         """Return the target assignment of a record."""
         return {topic_id: frozenset(indexes) for topic_id, indexes in value.topic_partitions}
@@ -177,7 +170,10 @@ class ConsumerGroup(ModernGroup[ConsumerMember, Partitions]):
     ) -> None:
         """Set or remove a resolved regular expression, or note a record of topics' metadata that a former Kafka wrote."""
         if isinstance(key, ConsumerGroupRegularExpressionKey):
-            self.replay_regex(key.regular_expression, cast("ConsumerGroupRegularExpressionValue | None", value))
+            if value is None:
+                self.regexes.pop(key.regular_expression)
+            else:
+                self.regexes[key.regular_expression] = cast("ConsumerGroupRegularExpressionValue", value)
         elif self.has_partition_metadata.get() != (value is not None):
             self.has_partition_metadata.set(value is not None)
 
