@@ -29,7 +29,7 @@ COMPILED = {
         log_writer producer_state segment transaction_index validation
     """,
     "odradek/protocol": """
-        broker_codecs consumer_heartbeats control_records frames offset_commit plain_batches produce_request
+        broker_codecs consumer_heartbeats control_records frames hashing offset_commit plain_batches produce_request
         produce_response record_batch record_walk varint
     """,
     "odradek/protocol/coordinator_records": "offsets transactions",

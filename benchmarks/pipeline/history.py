@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from benchmarks.pipeline.lives import Generations, Shape, Transactions
 from benchmarks.pipeline.wire import Batches
-from odradek.coordinator.runtime.hashing import partition_for
+from odradek.protocol.hashing import partition_for
 from odradek.protocol.plain_batches import build_batch
 from odradek.protocol.record_batch import HEADER, HEADER_SIZE, LOG_OVERHEAD, MAGIC, NO_PRODUCER_ID, NO_SEQUENCE, sealed
 

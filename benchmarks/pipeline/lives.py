@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from struct import pack
 
-from odradek.coordinator.runtime.hashing import partition_for
 from odradek.protocol.coordinator_records import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -16,6 +15,7 @@ from odradek.protocol.coordinator_records import (
     encode_key,
     encode_value,
 )
+from odradek.protocol.hashing import partition_for
 
 Records = dict[int, list[tuple[int, bytes, bytes]]]
 """By partition of the topic: (timestamp in ms, key, value), in order."""

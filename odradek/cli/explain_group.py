@@ -29,7 +29,6 @@ from odradek.coordinator.group.assignor.spec import GroupSpec, MemberSubscriptio
 from odradek.coordinator.group.consumer.explanations import moves
 from odradek.coordinator.group.consumer.member import KEYS, LEAVE_STATIC_EPOCH
 from odradek.coordinator.group.streams.explanations import TaskId
-from odradek.coordinator.runtime.hashing import partition_for
 from odradek.protocol.coordinator_records import (
     ConsumerGroupKey,
     ShareGroupKey,
@@ -39,6 +38,7 @@ from odradek.protocol.coordinator_records import (
 )
 from odradek.protocol.coordinator_records.consumer_groups import ConsumerGroupRegularExpressionKey
 from odradek.protocol.errors import ErrorCode, MalformedMessage
+from odradek.protocol.hashing import partition_for
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

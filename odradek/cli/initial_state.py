@@ -19,13 +19,13 @@ from odradek.client.apis import GROUP
 from odradek.client.group_offsets import commit_request
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.hashing import partition_for_key
 from odradek.protocol.message_types.alter_client_quotas import OpData
 from odradek.protocol.message_types.alter_user_scram_credentials import AlterUserScramCredentialsRequest
 from odradek.protocol.message_types.create_acls import CreateAclsRequest
 from odradek.protocol.message_types.describe_user_scram_credentials import DescribeUserScramCredentialsRequest
 from odradek.protocol.message_types.find_coordinator import FindCoordinatorRequest
 from odradek.protocol.message_types.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
-from odradek.protocol.murmur2 import partition_for_key
 from odradek.protocol.scram import MIN_ITERATIONS
 from odradek.protocol.texts import decode_base64
 from odradek.testing.records import NewTopic, append_records, create_topics, record_of_row

@@ -16,7 +16,6 @@ from odradek.cli.cluster import Cluster, Refused, patiently
 from odradek.cli.described_group import SHARE, describe_group
 from odradek.cli.internal_topic import read_partition
 from odradek.cli.options import Servers, asks_a_broker, row_of, show
-from odradek.coordinator.runtime.hashing import partition_for
 from odradek.coordinator.share.batches import combined, updated
 from odradek.coordinator.share.state import SharePartitionKey
 from odradek.protocol.coordinator_records import (
@@ -28,6 +27,7 @@ from odradek.protocol.coordinator_records import (
     decode_value,
 )
 from odradek.protocol.errors import ErrorCode, MalformedMessage
+from odradek.protocol.hashing import partition_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

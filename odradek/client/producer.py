@@ -20,6 +20,7 @@ from odradek.client.api import ClientError, RequestRefused
 from odradek.client.apis import ADD_PARTITIONS_TO_TXN, END_TXN, INIT_PRODUCER_ID, PRODUCE, TRANSACTIONAL_ID
 from odradek.client.cluster_client import PATIENCE_MS, ClusterClient, check, is_transient
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.hashing import partition_for_key
 from odradek.protocol.message_types.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnTopic,
@@ -28,7 +29,6 @@ from odradek.protocol.message_types.add_partitions_to_txn import (
 from odradek.protocol.message_types.end_txn import EndTxnRequest
 from odradek.protocol.message_types.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
 from odradek.protocol.message_types.produce import PartitionProduceResponse
-from odradek.protocol.murmur2 import partition_for_key
 from odradek.protocol.produce_request import ProduceRequest
 from odradek.protocol.record_batch import NO_PRODUCER_ID, NO_SEQUENCE
 from odradek.protocol.records import Record, build_batch

@@ -20,10 +20,10 @@ from odradek.common.config.dynamic import ResourceType
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.fetched_batches import fetched_batches
+from odradek.protocol.hashing import partition_for_key
 from odradek.protocol.message_types.create_topics import CreatableTopic, CreatableTopicConfig, CreateTopicsRequest
 from odradek.protocol.message_types.describe_configs import DescribeConfigsRequest, DescribeConfigsResource
 from odradek.protocol.message_types.fetch import FetchPartition, FetchRequest, FetchTopic
-from odradek.protocol.murmur2 import partition_for_key
 from odradek.protocol.produce_request import ProduceRequest
 from odradek.protocol.records import Record, build_batch, read_records
 from odradek.testing.misuse import checked_choice, checked_count, checked_name, checked_rows, config_texts

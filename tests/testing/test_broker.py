@@ -13,7 +13,7 @@ from kafka.partitioner.default import murmur2 as murmur2_of_kafka_python
 
 from odradek.common.config.broker_config import InvalidConfig
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.protocol.murmur2 import murmur2
+from odradek.protocol.hashing import murmur2
 from odradek.testing import Broker, KafkaContainer, NewTopic, NotReached
 from tests.broker_process import command_environment
 

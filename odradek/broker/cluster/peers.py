@@ -33,9 +33,9 @@ from odradek.common.config.listener_config import (
     security_protocols,
 )
 from odradek.controller.metadata.topic import TRANSACTION_STATE_TOPIC
-from odradek.coordinator.runtime.hashing import partition_for
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError, error_of
+from odradek.protocol.hashing import partition_for
 from odradek.protocol.message_types.add_partitions_to_txn import (
     AddPartitionsToTxnRequest,
     AddPartitionsToTxnResponse,

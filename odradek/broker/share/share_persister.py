@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
 
 from odradek.client.node_client import ExponentialBackoff
 from odradek.controller.metadata.topic import SHARE_GROUP_STATE_TOPIC
-from odradek.coordinator.runtime.hashing import partition_for
 from odradek.coordinator.share.requests import DeleteState, InitializeState, ReadState, ReadStateSummary, WriteState
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.hashing import partition_for
 from odradek.timing.reply import Reply, replied
 
 if TYPE_CHECKING:

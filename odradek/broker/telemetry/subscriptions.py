@@ -21,8 +21,8 @@ from crc32c import crc32c
 
 from odradek.common.config.definitions import parse_list
 from odradek.controller.metadata.resource_configs import parse_match
-from odradek.coordinator.runtime.hashing import java_string_hash
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.hashing import java_string_hash
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping

@@ -1,8 +1,7 @@
 """Broker configs of Kafka 4.4 that odradek ignores, by reason.
 
-The module is imported only if there is an unknown key: a server.properties written for Kafka then gets a warning for each key
-without effect and for each misspelt one. ``*`` marks configs that Kafka can change while it runs, for one broker or for all;
-``+`` those for one broker only. Kafka can change its ``ssl.`` configs for one listener only
+A server.properties written for Kafka gets a warning for each key without effect. ``*`` marks configs that Kafka can change while
+it runs, for one broker or for all; ``+`` those for one broker only. Kafka can change its ``ssl.`` configs for one listener only
 (``listener.name.<listener>.ssl...``), so they have no mark here.
 """
 

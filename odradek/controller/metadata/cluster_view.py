@@ -230,7 +230,7 @@ class Cluster:
     def coordinator(self, topic: str, coordinated_id: str, listener_name: str) -> ClusterNode | None:
         """Return the broker that leads this id's partition of the internal ``topic``; None while it cannot be reached."""
         # Imported here, as clients without groups and transactions never ask.
-        from odradek.coordinator.runtime.hashing import partition_for  # 0.8 ms
+        from odradek.protocol.hashing import partition_for  # 0.8 ms
 
         found = self._image.topics.get(topic)
         if found is None:

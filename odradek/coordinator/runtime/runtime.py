@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
-from odradek.coordinator.runtime import hashing
 from odradek.coordinator.runtime.environment import RuntimeEnvironment, ShardT
 from odradek.coordinator.runtime.hosted_shard import HostedShard
 from odradek.coordinator.runtime.loader import LoadQueue
 from odradek.coordinator.runtime.states import ShardState, not_coordinator
+from odradek.protocol import hashing
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.reply import Reply
 

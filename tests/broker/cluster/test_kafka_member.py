@@ -5,9 +5,9 @@ import pytest
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import ConfigResource
 
-from odradek.coordinator.runtime.hashing import partition_for
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.hashing import partition_for
 from odradek.protocol.records import Record, build_batch
 from tests.campaigns.mixed_clusters.cluster import DEADLINE_S, MixedCluster
 from tests.raw_client import RawClient

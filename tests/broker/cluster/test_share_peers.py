@@ -7,9 +7,9 @@ from odradek.broker.api import load_handler
 from odradek.broker.cluster.broker_clients import BrokerClients, PeerNetwork
 from odradek.broker.cluster.share_peers import ShareStatePeers
 from odradek.broker.share.share_persister import SharePersister
-from odradek.coordinator.runtime.hashing import partition_for
 from odradek.coordinator.share.state import PartitionState, StateBatch, StateSummary
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.hashing import partition_for
 from odradek.timing.reply import Reply
 from tests.broker.cluster.images import image_of
 from tests.client.net import Net, settle

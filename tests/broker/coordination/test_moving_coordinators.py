@@ -3,10 +3,10 @@
 import pytest
 
 from odradek.common.context import RequestContext, Session
-from odradek.coordinator.runtime.hashing import partition_for
 from odradek.coordinator.share.state import PartitionState, SharePartitionKey, StateBatch
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.hashing import partition_for
 from odradek.protocol.message_types.delete_groups import DeleteGroupsRequest
 from odradek.protocol.message_types.end_txn import EndTxnRequest
 from odradek.protocol.message_types.heartbeat import HeartbeatRequest

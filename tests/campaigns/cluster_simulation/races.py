@@ -17,8 +17,8 @@ from itertools import count
 from typing import TYPE_CHECKING
 
 from odradek.controller.metadata.topic import TRANSACTION_STATE_TOPIC
-from odradek.coordinator.runtime.hashing import partition_for
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.hashing import partition_for
 from odradek.protocol.message_types.init_producer_id import InitProducerIdRequest
 from tests.campaigns.cluster_simulation.client import Client
 from tests.campaigns.cluster_simulation.producers import INIT_PRODUCER_ID

@@ -9,7 +9,7 @@ from odradek.broker.start.broker_server import BrokerServer
 from odradek.broker.start.controller_node import ControllerServer
 from odradek.broker.start.server import BrokerOptions
 from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC
-from odradek.coordinator.runtime.hashing import partition_for
+from odradek.protocol.hashing import partition_for
 from tests.campaigns.cluster_simulation.consumers import Committer, Member, Reader
 from tests.campaigns.cluster_simulation.loop import ProcessClock, VirtualLoop
 from tests.campaigns.cluster_simulation.machine import Machine, member_of

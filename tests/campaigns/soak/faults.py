@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.broker.api import txn_offset_commit
 from odradek.broker.replica.log_cleaner import LogCleaner
-from odradek.coordinator.runtime.hashing import partition_for
 from odradek.coordinator.runtime.result import CoordinatorResult
+from odradek.protocol.hashing import partition_for
 from odradek.storage.log.log import Log
 from odradek.storage.log.log_writer import AppendInfo
 from tests.campaigns.planted import Faults, is_due

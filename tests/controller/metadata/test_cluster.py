@@ -6,8 +6,8 @@ import pytest
 
 from odradek.controller.metadata.cluster_view import Cluster, ClusterNode
 from odradek.controller.metadata.image import MetadataImage
-from odradek.coordinator.runtime.hashing import partition_for
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.hashing import partition_for
 from odradek.protocol.metadata_records import PartitionRecord, TopicRecord
 from odradek.protocol.metadata_records.nodes import BrokerRegistrationChangeRecord, NodeEndpoint, RegisterBrokerRecord
 

@@ -3,7 +3,7 @@
 import pytest
 
 from odradek.coordinator.runtime import runtime
-from odradek.coordinator.runtime.hashing import java_string_hash, partition_for
+from odradek.protocol.hashing import java_string_hash, partition_for
 from tests.coordinator.memory_logs import MemoryLog
 from tests.coordinator.runtime.bed import Bed
 

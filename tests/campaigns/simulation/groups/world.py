@@ -17,11 +17,11 @@ from odradek.coordinator.group.config import GroupConfig
 from odradek.coordinator.group.consumer.group import ConsumerGroup
 from odradek.coordinator.group.consumer.groups import ConsumerGroupConfig
 from odradek.coordinator.group.streams.groups import StreamsGroupConfig
-from odradek.coordinator.runtime.hashing import partition_for
 from odradek.coordinator.runtime.result import CoordinatorRecord, encode_record
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.coordinator_records import GroupMetadataKey, GroupMetadataValue
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.hashing import partition_for
 from tests.campaigns.simulation.groups import checks
 from tests.campaigns.simulation.groups.administrator import Administrator
 from tests.campaigns.simulation.groups.broker import SimulatedBroker

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 from odradek.broker.coordination.coordinator_logs import PartitionLog
 from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC
-from odradek.coordinator.runtime.hashing import partition_for
 from odradek.coordinator.runtime.result import decode_group_record
 from odradek.coordinator.transaction.transaction_shard import TransactionShard, decode_transaction_record
 from odradek.coordinator.transaction.transactions import TransactionConfig
 from odradek.protocol.coordinator_records import OffsetCommitKey
 from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.hashing import partition_for
 from tests.campaigns.simulation.groups.broker import REPORTS
 from tests.campaigns.simulation.groups.replayed import compare, make_group_shard, replay
 from tests.campaigns.simulation.transactions.server import Loop

@@ -18,9 +18,9 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from odradek.controller.metadata.topic import TRANSACTION_STATE_TOPIC
-from odradek.coordinator.runtime.hashing import partition_for
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.hashing import partition_for
 from odradek.protocol.messages import messages
 from tests.campaigns.simulation.transactions.checks import settled_shards
 from tests.campaigns.simulation.transactions.ledger import PREPARED

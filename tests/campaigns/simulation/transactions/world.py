@@ -11,10 +11,10 @@ from random import Random
 from typing import TYPE_CHECKING, Any
 
 from odradek.controller.metadata.topic import TRANSACTION_STATE_TOPIC
-from odradek.coordinator.runtime.hashing import partition_for
 from odradek.coordinator.runtime.result import CoordinatorRecord, encode_record
 from odradek.protocol.coordinator_records import TransactionLogKey, TransactionLogValue
 from odradek.protocol.errors import KafkaError
+from odradek.protocol.hashing import partition_for
 from tests.campaigns.simulation.runner import Chronicle
 from tests.campaigns.simulation.transactions.checks import check_replayed, check_stable_offset
 from tests.campaigns.simulation.transactions.disk import Killed, SimulatedDisk
