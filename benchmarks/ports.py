@@ -1,10 +1,8 @@
 """Ports for brokers that need one before they start, and keep it over their restarts."""
 
-from typing import Final
+import atexit
 
 from odradek.cli.local_cluster.node import ReservedPorts
-
-_RESERVED: Final[list[ReservedPorts]] = []
 
 
 def free_ports(count: int) -> list[int]:
@@ -13,5 +11,5 @@ def free_ports(count: int) -> list[int]:
     While a node is down, another process's node must not get its port: the clients would go on there.
     """
     ports = ReservedPorts([0] * count)
-    _RESERVED.append(ports)
+    atexit.register(ports.close)
     return list(ports.numbers)
