@@ -9,7 +9,8 @@ A group is deleted with the last of its expired offsets.
     any other                       never
 
 An offset with an expire timestamp expires at that time; commits before version 5 could set one. An Empty group without offsets
-is deleted. An offset pending in an open transaction does not expire, and neither does its group.
+is deleted, but not a share group: it has none, and its progress is with the share coordinator. An offset pending in an open
+transaction does not expire, and neither does its group.
 
 Sources: ``OffsetMetadataManager.deleteOffsets``, ``onTopicsDeleted``, ``cleanupExpiredOffsets``,
 ``ClassicGroup.offsetExpirationCondition`` of Apache Kafka.
@@ -40,7 +41,7 @@ _Topic: Final = OffsetDeleteResponseTopic
 _Partition: Final = OffsetDeleteResponsePartition
 
 _EXPIRY: Final = "expire-offsets"
-# The number of groups and offsets for one turn of the loop: a millisecond or two. One group's offsets of deleted topics share it.
+# The number of groups and offsets checked in one turn of the loop: a millisecond or two.
 _TOGETHER: Final = 2_000
 _PAUSE_MS: Final = 1
 
@@ -76,45 +77,25 @@ def delete_offsets(offsets: CommittedOffsets, request: OffsetDeleteRequest) -> C
 
 
 def delete_offsets_of_topics(offsets: CommittedOffsets, deleted: Mapping[str, UUID | None]) -> CoordinatorResult[None]:
-    """Delete the offsets of all groups for ``deleted`` topics (names and ids); those of the first groups in this turn.
+    """Delete the offsets of all groups for ``deleted`` topics (names and ids), pending ones, too.
 
     Offsets of another topic of the same name, older or newer, stay. An offset without a topic id belongs to the deleted topic.
     """
-    return _delete_next(offsets, deleted, list(offsets.by_group), 0)
-
-
-def _delete_next(
-    offsets: CommittedOffsets, deleted: Mapping[str, UUID | None], group_ids: list[str], first: int
-) -> CoordinatorResult[None]:
-    """Delete from ``group_ids[first:]``, and later from those that are too many for one turn; pending offsets at the end."""
     records: list[CoordinatorRecord] = []
-    end = min(first + _TOGETHER, len(group_ids))
-    for number in range(first, end):
-        records += _of_topics(offsets, group_ids[number], deleted)
-        if len(records) >= _TOGETHER:
-            end = number + 1
-            break
-    if end < len(group_ids):
-        key = ("delete-offsets", *deleted.items())
-        offsets.context.schedule(key, _PAUSE_MS, lambda: _delete_next(offsets, deleted, group_ids, end))
-    else:
-        found = {record.key for record in records}
-        records += [offset_tombstone(*key) for key in offsets.pending.of_topics(deleted) if key not in found]
+    for group_id, topics in offsets.by_group.items():
+        names = list(deleted) if len(deleted) <= len(topics) else [topic for topic in topics if topic in deleted]
+        for topic in names:
+            partitions = topics.get(topic)
+            if partitions is not None:
+                records += [
+                    offset_tombstone(group_id, topic, index)
+                    for index, value in partitions.items()
+                    if value.topic_id is None or value.topic_id == deleted[topic]
+                ]
+    found = {record.key for record in records}
+    records += [offset_tombstone(*key) for key in offsets.pending.of_topics(deleted) if key not in found]
     offsets.counters.deletions += len(records)
     return CoordinatorResult(records, None, atomic=False)
-
-
-def _of_topics(offsets: CommittedOffsets, group_id: str, deleted: Mapping[str, UUID | None]) -> list[CoordinatorRecord]:
-    topics = offsets.by_group.get(group_id)
-    if topics is None:
-        return []
-    names = list(deleted) if len(deleted) <= len(topics) else [topic for topic in topics if topic in deleted]
-    return [
-        offset_tombstone(group_id, topic, index)
-        for topic in names
-        for index, value in (topics.get(topic) or {}).items()
-        if value.topic_id is None or value.topic_id == deleted[topic]
-    ]
 
 
 def _deletable(offsets: CommittedOffsets, group_id: str) -> Group:
@@ -149,9 +130,10 @@ def _expire_next(offsets: CommittedOffsets, unchecked: Iterator[tuple[str, list[
     looked_at = 0
     for group_id, places in unchecked:
         group = offsets.groups.find(group_id)
-        if group is None:
+        unused_since_ms = None if group is None else group.offsets_expire_since_ms()
+        if group is None or unused_since_ms is None:
             continue
-        expired = _expired(offsets, group, places)
+        expired = _expired(offsets, group, places, unused_since_ms)
         if group_id in with_pending:
             expired = [record for record in expired if cast("OffsetCommitKey", record.key) not in offsets.pending]
         offsets.counters.expirations += len(expired)
@@ -168,10 +150,9 @@ def _expire_next(offsets: CommittedOffsets, unchecked: Iterator[tuple[str, list[
     return CoordinatorResult(records, None, atomic=False)
 
 
-def _expired(offsets: CommittedOffsets, group: Group, places: list[tuple[str, int]]) -> list[CoordinatorRecord]:
-    unused_since_ms = group.offsets_expire_since_ms()
-    if unused_since_ms is None:
-        return []
+def _expired(
+    offsets: CommittedOffsets, group: Group, places: list[tuple[str, int]], unused_since_ms: int
+) -> list[CoordinatorRecord]:
     now_ms = offsets.clock.now_ms()
     retention_ms = offsets.config.offsets_retention_ms
     is_read = {topic: group.is_subscribed_to(topic) for topic, _ in places}

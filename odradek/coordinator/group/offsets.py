@@ -25,7 +25,8 @@ from odradek.coordinator.runtime.timeline import SnapshotRegistry, TimelineDict
 from odradek.protocol.coordinator_records import OffsetCommitKey, OffsetCommitValue
 
 if TYPE_CHECKING:
-    from collections.abc import Container
+    from collections.abc import Mapping
+    from uuid import UUID
 
     from odradek.coordinator.group.registry import GroupRegistry
     from odradek.coordinator.runtime.environment import ShardContext
@@ -60,9 +61,14 @@ class PendingOffsets:
         """Return the groups that have pending offsets."""
         return {key.group for key in self._producers}
 
-    def of_topics(self, topics: Container[str]) -> list[OffsetCommitKey]:
-        """Return the pending offsets of these topics, in all groups."""
-        return [key for key in self._producers if key.topic in topics]
+    def of_topics(self, topics: Mapping[str, UUID | None]) -> set[OffsetCommitKey]:
+        """Return the pending offsets of these topics (names and ids), in all groups. One without a topic id is of the topic."""
+        return {
+            key
+            for pending in self._by_producer.values()
+            for key, (_, value) in pending.items()
+            if value is not None and key.topic in topics and value.topic_id in (None, topics[key.topic])
+        }
 
     def replay(self, producer_id: int, key: OffsetCommitKey, value: OffsetCommitValue, at_offset: int) -> None:
         """Apply an OffsetCommit record of a transaction, at ``at_offset``."""

@@ -100,22 +100,6 @@ def test_a_deleted_topic_takes_its_offsets_along_whatever_the_group(bed):
     assert bed.fetch_all() == {"u": {0: 12}}
 
 
-def test_the_offsets_of_a_deleted_topic_go_some_in_each_turn_of_the_loop(bed):
-    for number in range(250):
-        bed.commit(dict.fromkeys(range(20), 10), group_id=f"g{number}")
-        bed.commit({0: 11}, topic="u", group_id=f"g{number}")
-    bed.records()
-
-    bed.delete_topic("t")
-    turns = [len(bed.records())]
-    while sum(turns) < 250 * 20:
-        bed.advance(1)
-        turns.append(len(bed.records()))
-
-    assert max(turns) < 2_000 + 20
-    assert all(bed.fetch_all(f"g{number}") == {"u": {0: 11}} for number in range(250))
-
-
 def test_a_deleted_topic_leaves_the_offsets_of_another_of_its_name(bed):
     bed.commit({0: 10}, topic_id=TOPIC_ID)
     bed.commit({1: 11}, topic_id=OTHER_TOPIC_ID)

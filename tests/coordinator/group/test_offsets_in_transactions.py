@@ -10,7 +10,7 @@ from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages
 from tests.coordinator.group.bed import Answer
-from tests.coordinator.group.offsets_bed import DAY_MS, FETCH, OffsetsBed
+from tests.coordinator.group.offsets_bed import DAY_MS, FETCH, OTHER_TOPIC_ID, TOPIC_ID, OffsetsBed
 from tests.coordinator.memory_logs import MemoryLogs
 from tests.coordinator.stored_log import StoredLog
 
@@ -31,12 +31,13 @@ class Bed(OffsetsBed):
     def commit_one(self, offset, partition=0, **options):
         return self.ask_to_commit({partition: offset}, topic_id=None, **options)
 
-    def commit_in(self, producer, offset, partition=0, metadata="", version=6, **fields):
+    def commit_in(self, producer, offset, partition=0, metadata="", version=6, topic_id=None, **fields):
         asked = IN_TRANSACTION.TxnOffsetCommitRequestPartition(partition, offset, committed_metadata=metadata)
         request = IN_TRANSACTION.TxnOffsetCommitRequest(
             group_id="g", producer_id=producer[0], producer_epoch=producer[1], **fields
         )
-        answer = self.ask(lambda shard: commit_offsets_in_transaction(shard.offsets, request, [(None, [asked], "t")], version))
+        topics = [(topic_id, [asked], "t")]
+        answer = self.ask(lambda shard: commit_offsets_in_transaction(shard.offsets, request, topics, version))
         if answer is None:
             return ErrorCode.NONE
         return answer if isinstance(answer, ErrorCode) else answer.topics[0].partitions[0].error_code
@@ -123,6 +124,15 @@ def test_a_deleted_topic_takes_pending_offsets_with_it(bed):
     bed.ask(lambda shard: delete_offsets_of_topics(shard.offsets, {"t": None}))
     bed.end(PRODUCER, True)
     assert bed.offset() == -1
+
+
+def test_a_deleted_topic_leaves_the_pending_offsets_of_another_of_its_name(bed):
+    bed.commit_in(PRODUCER, 5, topic_id=TOPIC_ID)
+    bed.commit_in(PRODUCER, 6, partition=1, topic_id=OTHER_TOPIC_ID)
+    bed.commit_in(PRODUCER, 7, partition=2)
+    bed.ask(lambda shard: delete_offsets_of_topics(shard.offsets, {"t": TOPIC_ID}))
+    bed.end(PRODUCER, True)
+    assert bed.state() == ({("g", "t"): {1: bed.shard.offsets.get("g", "t", 1)}}, [])
 
 
 def test_a_deleted_group_takes_pending_offsets_with_it(bed):

@@ -24,6 +24,7 @@ from odradek.protocol.coordinator_records.share_groups import (
 )
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.share_group_heartbeat import Assignment, ShareGroupHeartbeatResponse, TopicPartitions
+from tests.coordinator.group.offsets_bed import DAY_MS
 from tests.coordinator.group.share_bed import ShareBed
 
 
@@ -157,6 +158,16 @@ def test_a_member_that_leaves_or_is_silent_is_removed(bed):
     assert bed.share_group().state == "Stable"
     bed.advance(1_000)
     assert (bed.share_group().state, bed.shard.share.sessions_expired) == ("Empty", 1)
+
+
+def test_an_empty_group_stays_for_its_progress_is_with_the_share_coordinator(bed):
+    join(bed, "a")
+    bed.beat_share("a", -1)
+    bed.records()
+
+    bed.advance(30 * DAY_MS)
+
+    assert (bed.records(), bed.share_group().state) == ([], "Empty")
 
 
 def test_a_second_assignment_waits_for_its_interval(bed):
