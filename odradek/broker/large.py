@@ -204,13 +204,10 @@ Answer: TypeAlias = "T | Signal | Reply[T | Signal]"
 class SlicedServices(Protocol):
     """The services for long work on the loop, for large responses."""
 
-    @property
-    def slices(self) -> Slices:
-        """The queue of slices."""
-
-    @property
-    def response_memory(self) -> ResponseMemory | None:
-        """The memory of large responses; None if it has no limit."""
+    # The queue of slices.
+    slices: Slices
+    # The memory of large responses; None if it has no limit.
+    response_memory: ResponseMemory | None
 
 
 def answer_in_slices(services: SlicedServices, context: RequestContext, work: Generator[Reply[Any] | None, Any, T]) -> Answer[T]:

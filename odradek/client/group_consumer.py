@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final
 
-from odradek.client.api import RequestRefused
+from odradek.client.api import ClientError, RequestRefused
 from odradek.client.cluster_client import ClusterClient
 from odradek.client.fetcher import Fetcher
 from odradek.client.group_member import HEARTBEAT_INTERVAL_MS, GroupMember
@@ -78,7 +78,9 @@ class GroupConsumer:
         if self._heartbeats is not None:
             self._heartbeats.cancel()
             # Not awaited itself, so that a cancelled close does not take its own end for that of the task.
-            await asyncio.gather(self._heartbeats, return_exceptions=True)
+            [outcome] = await asyncio.gather(self._heartbeats, return_exceptions=True)
+            if isinstance(outcome, Exception) and not isinstance(outcome, ClientError):
+                raise outcome
         await self._commit()
         await self._member.leave()
 

@@ -43,17 +43,15 @@ if TYPE_CHECKING:
 class ClockServices(Protocol):
     """The time."""
 
-    @property
-    def clock(self) -> Clock:
-        """The node's clock."""
+    # The node's clock.
+    clock: Clock
 
 
 class ConfigServices(Protocol):
     """The configuration."""
 
-    @property
-    def config(self) -> BrokerConfig:
-        """The broker's configuration."""
+    # The broker's configuration.
+    config: BrokerConfig
 
 
 class LoopServices(Protocol):
@@ -66,17 +64,15 @@ class LoopServices(Protocol):
 class QuotaServices(Protocol):
     """The client quotas."""
 
-    @property
-    def quotas(self) -> QuotaSwitch:
-        """The quotas on clients' reads and changes."""
+    # The quotas on clients' reads and changes.
+    quotas: QuotaSwitch
 
 
 class GroupServices(Protocol):
     """The groups that this broker coordinates."""
 
-    @property
-    def groups(self) -> GroupCoordinator:
-        """The group coordinator."""
+    # The group coordinator.
+    groups: GroupCoordinator
 
 
 class SlicedGroupServices(GroupServices, SlicedServices, Protocol):
@@ -86,41 +82,36 @@ class SlicedGroupServices(GroupServices, SlicedServices, Protocol):
 class TransactionServices(Protocol):
     """The transactions that this broker coordinates."""
 
-    @property
-    def transactions(self) -> TransactionCoordinator:
-        """The transaction coordinator."""
+    # The transaction coordinator.
+    transactions: TransactionCoordinator
 
 
 class ShareStateServices(Protocol):
     """The share partitions whose state this broker keeps."""
 
-    @property
-    def shares(self) -> ShareCoordinator:
-        """The share coordinator."""
+    # The share coordinator.
+    shares: ShareCoordinator
 
 
 class TelemetryServices(Protocol):
     """The client metrics."""
 
-    @property
-    def telemetry(self) -> ClientMetricsManager:
-        """Asks clients for metrics, and takes in the metrics they push."""
+    # Asks clients for metrics, and takes in the metrics they push.
+    telemetry: ClientMetricsManager
 
 
 class TransactionListServices(TransactionServices, SlicedServices, ClockServices, Protocol):
     """The transactions, listed in slices, and matched to patterns in threads."""
 
-    @property
-    def pattern_matches(self) -> Inspections:
-        """Runs matches that take too long for the loop."""
+    # Runs matches that take too long for the loop.
+    pattern_matches: Inspections
 
 
 class PartitionServices(Protocol):
     """The partitions that are on this broker."""
 
-    @property
-    def partitions(self) -> Partitions:
-        """All partitions on this broker."""
+    # All partitions on this broker.
+    partitions: Partitions
 
 
 class SlicedPartitionServices(PartitionServices, SlicedServices, Protocol):
@@ -130,9 +121,8 @@ class SlicedPartitionServices(PartitionServices, SlicedServices, Protocol):
 class MetadataServices(Protocol):
     """The cluster's metadata."""
 
-    @property
-    def controller(self) -> CommittedMetadata:
-        """The committed metadata, as an image."""
+    # The committed metadata, as an image.
+    controller: CommittedMetadata
 
 
 class SlicedMetadataServices(MetadataServices, SlicedServices, Protocol):
@@ -142,33 +132,29 @@ class SlicedMetadataServices(MetadataServices, SlicedServices, Protocol):
 class TopicServices(MetadataServices, ConfigServices, SlicedServices, Protocol):
     """The cluster's metadata, and this broker."""
 
-    @property
-    def node_id(self) -> int:
-        """This broker's id."""
+    # This broker's id.
+    node_id: int
 
 
 class ControllerServices(TopicServices, Protocol):
     """The cluster's metadata, and their changes: only in the process of the controller."""
 
-    @property
-    def controller(self) -> Controller:
-        """The controller, with the image of the committed metadata."""
+    # The controller, with the image of the committed metadata.
+    controller: Controller
 
 
 class VoterServices(ControllerServices, Protocol):
     """The controller as the only voter of its quorum."""
 
-    @property
-    def cluster_id(self) -> str:
-        """The cluster's id."""
+    # The cluster's id.
+    cluster_id: str
 
 
 class TokenServices(TopicServices, Protocol):
     """Delegation tokens."""
 
-    @property
-    def delegation_tokens(self) -> DelegationTokens:
-        """Reads delegation tokens, and decides on their changes."""
+    # Reads delegation tokens, and decides on their changes.
+    delegation_tokens: DelegationTokens
 
 
 class TokenChangeServices(TokenServices, ControllerServices, ClockServices, Protocol):
@@ -181,9 +167,8 @@ class TokenChangeServices(TokenServices, ControllerServices, ClockServices, Prot
 class AclServices(SlicedServices, Protocol):
     """The access control entries."""
 
-    @property
-    def authorization(self) -> Authorization | None:
-        """The authorizer; None if there is none."""
+    # The authorizer; None if there is none.
+    authorization: Authorization | None
 
 
 class AclChangeServices(AclServices, ControllerServices, Protocol):
@@ -193,25 +178,19 @@ class AclChangeServices(AclServices, ControllerServices, Protocol):
 class TopicChangeServices(ControllerServices, QuotaServices, Protocol):
     """The cluster's metadata, and the partitions that follow it."""
 
-    @property
-    def partition_directories(self) -> PartitionDirectories:
-        """Creates and deletes partitions."""
+    # Creates and deletes partitions.
+    partition_directories: PartitionDirectories
 
 
 class NodeServices(TopicServices, ClockServices, Protocol):
     """The cluster's metadata, and how clients reach this broker."""
 
-    @property
-    def controller(self) -> ClusterMetadata:
-        """The cluster's metadata, and the requests of brokers to the controller."""
-
-    @property
-    def cluster_id(self) -> str:
-        """The cluster's id."""
-
-    @property
-    def cluster(self) -> Cluster:
-        """The cluster's brokers and the state of its partitions, as told to clients."""
+    # The cluster's metadata, and the requests of brokers to the controller.
+    controller: ClusterMetadata
+    # The cluster's id.
+    cluster_id: str
+    # The cluster's brokers and the state of its partitions, as told to clients.
+    cluster: Cluster
 
     def advertised(self, listener_name: str) -> tuple[str, int]:
         """Return the (host, port) that clients of a listener are told to connect to."""
@@ -220,17 +199,15 @@ class NodeServices(TopicServices, ClockServices, Protocol):
 class LookupServices(PartitionServices, Protocol):
     """The partitions, and the queue of long searches through their records."""
 
-    @property
-    def inspections(self) -> Inspections:
-        """Inspects batches whose records take long to check."""
+    # Inspects batches whose records take long to check.
+    inspections: Inspections
 
 
 class ClusterServices(NodeServices, Protocol):
     """The cluster's metadata, and the auto-creation of topics."""
 
-    @property
-    def auto_topic_creation(self) -> AutoTopicCreation:
-        """Creates topics that clients request."""
+    # Creates topics that clients request.
+    auto_topic_creation: AutoTopicCreation
 
 
 class OldSegments(Protocol):
@@ -243,69 +220,50 @@ class OldSegments(Protocol):
 class DirectoryServices(SlicedPartitionServices, Protocol):
     """The data directories, and the partitions in them."""
 
-    @property
-    def log_manager(self) -> LogManager:
-        """The logs in each directory."""
-
-    @property
-    def housekeeping(self) -> OldSegments:
-        """Removes old segments."""
-
-    @property
-    def moves(self) -> ReplicaMoves:
-        """The moves of partitions between directories."""
+    # The logs in each directory.
+    log_manager: LogManager
+    # Removes old segments.
+    housekeeping: OldSegments
+    # The moves of partitions between directories.
+    moves: ReplicaMoves
 
 
 class DeletionServices(DirectoryServices, ClockServices, Protocol):
     """The partitions to delete records from, and the purgatory in which DeleteRecords wait for followers."""
 
-    @property
-    def produce_purgatory(self) -> Purgatory[DelayedOperation]:
-        """Produces and DeleteRecords that wait for followers."""
+    # Produces and DeleteRecords that wait for followers.
+    produce_purgatory: Purgatory[DelayedOperation]
 
 
 class FetchServices(PartitionServices, ClockServices, ConfigServices, LoopServices, QuotaServices, Protocol):
     """The partitions that a Fetch reads, and the purgatory in which it waits."""
 
-    @property
-    def node_id(self) -> int:
-        """This broker's id."""
-
-    @property
-    def cluster(self) -> Cluster:
-        """The cluster's brokers; some may be nearer to the reader."""
-
-    @property
-    def fetch_sessions(self) -> FetchSessions:
-        """Sessions of incremental fetches."""
-
-    @property
-    def fetch_purgatory(self) -> Purgatory[DelayedFetch]:
-        """Fetches that wait for bytes."""
+    # This broker's id.
+    node_id: int
+    # The cluster's brokers; some may be nearer to the reader.
+    cluster: Cluster
+    # Sessions of incremental fetches.
+    fetch_sessions: FetchSessions
+    # Fetches that wait for bytes.
+    fetch_purgatory: Purgatory[DelayedFetch]
 
 
 class ShareServices(TopicServices, QuotaServices, Protocol):
     """The share partitions that this broker leads, and the sessions of their groups' members."""
 
-    @property
-    def share_partitions(self) -> SharePartitionManager:
-        """The share groups that fetch here."""
-
-    @property
-    def timer(self) -> Timer:
-        """The broker's timer."""
+    # The share groups that fetch here.
+    share_partitions: SharePartitionManager
+    # The broker's timer.
+    timer: Timer
 
 
 class ProduceServices(LookupServices, TransactionServices, ClockServices, ConfigServices, LoopServices, Protocol):
     """The partitions that a Produce appends to, and the purgatory in which it waits."""
 
-    @property
-    def line_limit(self) -> LineLimit:
-        """Limits the log lines that clients may cause."""
-
-    @property
-    def produce_purgatory(self) -> Purgatory[DelayedOperation]:
-        """Produces that wait for a flush."""
+    # Limits the log lines that clients may cause.
+    line_limit: LineLimit
+    # Produces that wait for a flush.
+    produce_purgatory: Purgatory[DelayedOperation]
 
 
 class OffsetServices(GroupServices, MetadataServices, Protocol):
@@ -323,21 +281,17 @@ class GroupProtocolServices(GroupServices, TopicServices, Protocol):
 class ShareGroupServices(GroupProtocolServices, PartitionServices, LoopServices, Protocol):
     """Share groups, the share coordinators with their offsets, and the partitions that they read."""
 
-    @property
-    def share_persister(self) -> SharePersister:
-        """The share coordinators of the cluster."""
-
-    @property
-    def partition_ends(self) -> PartitionEnds | None:
-        """Asks other brokers for the ends of partitions; None if there are none."""
+    # The share coordinators of the cluster.
+    share_persister: SharePersister
+    # Asks other brokers for the ends of partitions; None if there are none.
+    partition_ends: PartitionEnds | None
 
 
 class GroupDeletionServices(SlicedGroupServices, Protocol):
     """The groups, and the share coordinators with the offsets of share groups."""
 
-    @property
-    def share_persister(self) -> SharePersister:
-        """The share coordinators of the cluster."""
+    # The share coordinators of the cluster.
+    share_persister: SharePersister
 
 
 class TransactionPartitionServices(TransactionServices, MetadataServices, Protocol):
@@ -351,6 +305,5 @@ class TransactionOffsetServices(OffsetServices, TransactionServices, PartitionSe
 class ProducerIdServices(TransactionServices, TopicServices, Protocol):
     """Producer ids, with and without transactions."""
 
-    @property
-    def controller(self) -> ClusterMetadata:
-        """The cluster's metadata, and the requests of brokers to the controller."""
+    # The cluster's metadata, and the requests of brokers to the controller.
+    controller: ClusterMetadata

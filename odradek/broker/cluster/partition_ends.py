@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple
 from odradek.client.api import Api, ClientError
 from odradek.client.apis import LATEST_TIMESTAMP
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError, error_name, error_of
 from odradek.protocol.message_types.list_offsets import (
     ListOffsetsPartition,
     ListOffsetsRequest,
@@ -104,14 +104,9 @@ def _request(asked: Iterable[_Asked]) -> ListOffsetsRequest:
 
 def _ends(response: ListOffsetsResponse) -> dict[tuple[str, int], int | KafkaError]:
     return {
-        (topic.name, each.partition_index): each.offset if not each.error_code else _error(each.error_code)
+        (topic.name, each.partition_index): each.offset
+        if not each.error_code
+        else KafkaError(error_of(each.error_code), f"the leader answered with the error {error_name(each.error_code)}")
         for topic in response.topics
         for each in topic.partitions
     }
-
-
-def _error(code: int) -> KafkaError:
-    try:
-        return KafkaError(ErrorCode(code), "the leader refused to list the offset")
-    except ValueError:
-        return KafkaError(ErrorCode.UNKNOWN_SERVER_ERROR, f"the leader answered with the error code {code}")

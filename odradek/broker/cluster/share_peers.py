@@ -213,9 +213,13 @@ class DeadLetterPeers:
         except ClientError as error:
             reply.complete(KafkaError(ErrorCode.NETWORK_EXCEPTION, error.reason))
             return
-        (answered,) = response.responses[0].partition_responses
-        code = ErrorCode(answered.error_code)
-        reply.complete(KafkaError(code, answered.error_message or "") if code else None)
+        answered = [each for of_topic in response.responses for each in of_topic.partition_responses]
+        if not answered:
+            reply.complete(KafkaError(ErrorCode.NETWORK_EXCEPTION, "the leader did not answer for this partition"))
+        elif answered[0].error_code:
+            reply.complete(KafkaError(error_of(answered[0].error_code), answered[0].error_message or ""))
+        else:
+            reply.complete(None)
 
     def close(self) -> None:
         """Wait for no answer any more."""

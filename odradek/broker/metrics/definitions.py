@@ -148,19 +148,11 @@ class MeteredBroker(Protocol):
     dispatcher: Dispatcher
     # None for a broker without listeners.
     connections: ConnectionRegistry | None
-
-    @property
-    def telemetry_so_far(self) -> ClientMetricsManager | None:
-        """The manager of client telemetry; None until a client has asked for its subscription."""
-
-    @property
-    def listener_names(self) -> list[str]:
-        """The names of the listeners."""
-
-    @property
-    def purgatories(self) -> tuple[Purgatory[Any], ...]:
-        """The purgatories that hold waiting requests."""
-
-    @property
-    def timer_driver(self) -> AsyncioDriver | None:
-        """The driver of the timer; None if a test moves the clock."""
+    # The manager of client telemetry; None until a client has asked for its subscription.
+    telemetry_so_far: ClientMetricsManager | None
+    # The names of the listeners.
+    listener_names: list[str]
+    # The purgatories that hold waiting requests.
+    purgatories: tuple[Purgatory[Any], ...]
+    # The driver of the timer; None if a test moves the clock.
+    timer_driver: AsyncioDriver | None

@@ -28,7 +28,7 @@ from odradek.client.api import Api, ClientError
 from odradek.client.node_client import NodeClient
 from odradek.common.logging import log as broker_log
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode, KafkaError
+from odradek.protocol.errors import ErrorCode, KafkaError, error_of
 from odradek.protocol.message_types.fetch import (
     FetchPartition,
     FetchRequest,
@@ -348,7 +348,7 @@ class ReplicaFetcher:
         [topic] = response.topics
         [answered] = topic.partitions
         if answered.error_code:
-            raise KafkaError(ErrorCode(answered.error_code), "the leader refused to list its offsets")
+            raise KafkaError(error_of(answered.error_code), "the leader refused to list its offsets")
         return answered.offset
 
     async def _back_off(self, reason: str) -> None:

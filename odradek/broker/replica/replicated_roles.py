@@ -6,7 +6,6 @@ A leader checks every ``replica.lag.time.max.ms / 2`` for replicas that have fal
 """
 
 from collections.abc import Callable
-from typing import Final
 from uuid import UUID
 
 from odradek.broker.replica.controller_requests import AlterPartitions, DirectoryAssignments
@@ -17,6 +16,7 @@ from odradek.broker.replica.partitions import Partitions
 from odradek.broker.replica.replica_fetchers import ReplicaFetchers
 from odradek.broker.replica.replication_quota import ReplicationQuota, ReplicationThrottles
 from odradek.common.config.dynamic import ResourceType
+from odradek.controller.metadata.cluster_view import MIGRATING, directory_of
 from odradek.controller.metadata.delta import MetadataDelta
 from odradek.controller.metadata.image import MetadataImage
 from odradek.controller.quorum.leader_discovery import Address
@@ -27,7 +27,6 @@ from odradek.timing.reply import Reply
 from odradek.timing.timer import Timer
 
 # The directory id under a metadata version without directories.
-_MIGRATING: Final = UUID(int=0)
 
 
 class ReplicatedRoles(PartitionRoles):
@@ -75,8 +74,8 @@ class ReplicatedRoles(PartitionRoles):
         if log is not None:
             held = self._held_high_watermark(partition)
             partition.high_watermark = min(max(held, log.log_start_offset), log.log_end_offset)
-        assigned = _directory_of(record, self.node_id)
-        if directory_id is not None and assigned not in (_MIGRATING, directory_id):
+        assigned = directory_of(record, self.node_id)
+        if directory_id is not None and assigned not in (MIGRATING, directory_id):
             self._assignments.assign([(partition.topic_id, partition.index, directory_id)])
 
     def take(self, partition: Partition, record: PartitionRecord) -> None:
@@ -147,11 +146,6 @@ class ReplicatedRoles(PartitionRoles):
             if partition.leader is not None and partition.leader.followers is not None and partition.log is not None:
                 partition.leader.followers.shrink(partition.log.log_end_offset)
         self.start()
-
-
-def _directory_of(record: PartitionRecord, node_id: int) -> UUID:
-    place = record.replicas.index(node_id)
-    return record.directories[place] if place < len(record.directories) else _MIGRATING
 
 
 class BrokersView:

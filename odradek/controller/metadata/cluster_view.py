@@ -112,7 +112,8 @@ class ClusterView:
 
 def directories_of(partition: PartitionRecord) -> tuple[UUID, ...]:
     """Return the directory of each replica. A record from before KIP-858 has none, which gives MIGRATING."""
-    return partition.directories or (MIGRATING,) * len(partition.replicas)
+    known = len(partition.directories) == len(partition.replicas)
+    return partition.directories if known else (MIGRATING,) * len(partition.replicas)
 
 
 def directory_of(partition: PartitionRecord, broker_id: int) -> UUID:

@@ -8,14 +8,14 @@ While a log moves, none of its segments is removed or compacted. If the log is t
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
 from odradek.storage.directories import checkpoints
 from odradek.storage.directories.data_directory import DataDirectory, Partition
 from odradek.storage.directories.log_manager import LogManager
 from odradek.storage.errors import MoveCancelled, TargetFailed
-from odradek.storage.filesystem import FileSystem
+from odradek.storage.filesystem import File, FileSystem
 from odradek.storage.log.leader_epochs import FILE_NAME as LEADER_EPOCHS_FILE
 from odradek.storage.log.log import Log
 from odradek.storage.log.segment import INDEX_SUFFIXES
@@ -51,33 +51,33 @@ class CopyTask:
                 self._copy(name, 0, self.file_system.size(f"{self.source}/{name}"))
 
     def _copy(self, name: str, start: int, end: int) -> None:
-        source = self.file_system.open(f"{self.source}/{name}")
-        with _writing_target():
-            target = self.file_system.open(f"{self.target}/{name}", create=True)
-            if target.size() > start:
-                target.truncate(start)
-        try:
-            position = start
-            while position < end:
-                if self.is_cancelled():
-                    raise MoveCancelled
-                data = source.pread(min(_SLICE_BYTES, end - position), position)
-                if not data:
-                    raise OSError(f"{self.source}/{name} ended at {position}, not at {end}")
-                with _writing_target():
-                    target.append([data])
-                position += len(data)
-                if name.endswith(".log"):
-                    self.on_copied(len(data))
+        with closing(self.file_system.open(f"{self.source}/{name}")) as source:
             with _writing_target():
-                target.sync()
-        finally:
-            source.close()
-            target.close()
+                target = self.file_system.open(f"{self.target}/{name}", create=True)
+            with closing(target):
+                with _writing_target():
+                    if target.size() > start:
+                        target.truncate(start)
+                self._append(source, target, name, start, end)
+                with _writing_target():
+                    target.sync()
         # Records without timestamps are as old as their file.
         modified_ms = self.file_system.modified_ms(f"{self.source}/{name}")
         with _writing_target():
             self.file_system.set_modified_ms(f"{self.target}/{name}", modified_ms)
+
+    def _append(self, source: File, target: File, name: str, position: int, end: int) -> None:
+        while position < end:
+            if self.is_cancelled():
+                raise MoveCancelled
+            data = source.pread(min(_SLICE_BYTES, end - position), position)
+            if not data:
+                raise OSError(f"{self.source}/{name} ended at {position}, not at {end}")
+            with _writing_target():
+                target.append([data])
+            position += len(data)
+            if name.endswith(".log"):
+                self.on_copied(len(data))
 
 
 @contextmanager

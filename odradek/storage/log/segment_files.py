@@ -21,7 +21,7 @@ end.
 """
 
 from collections.abc import Callable, Iterable
-from contextlib import nullcontext, suppress
+from contextlib import closing, nullcontext, suppress
 from itertools import pairwise
 
 from odradek.storage.filesystem import FileSystem
@@ -64,10 +64,9 @@ def _covered(file_system: FileSystem, directory: str, swap: str, names: set[str]
     """Return the files of the segments that ``swap``, a .log.swap, replaces."""
     first = end = _offset_in(swap)
     path = f"{directory}/{swap}"
-    file = file_system.open(path)
-    for _, header in iter_headers(file, 0, file_system.size(path)):
-        end = header.next_offset
-    file.close()
+    with closing(file_system.open(path)) as file:
+        for _, header in iter_headers(file, 0, file_system.size(path)):
+            end = header.next_offset
     found = set()
     for name in names:
         offset = _segment_of(name)

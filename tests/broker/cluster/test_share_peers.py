@@ -3,13 +3,17 @@
 from random import Random
 from types import SimpleNamespace
 
+import pytest
+
 from odradek.broker.api import load_handler
 from odradek.broker.cluster.broker_clients import BrokerClients, PeerNetwork
-from odradek.broker.cluster.share_peers import ShareStatePeers
+from odradek.broker.cluster.share_peers import DeadLetterPeers, ShareStatePeers
 from odradek.broker.share.share_persister import SharePersister
 from odradek.coordinator.share.state import PartitionState, StateBatch, StateSummary
+from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.hashing import partition_for
+from odradek.protocol.messages import messages
 from odradek.timing.reply import Reply
 from tests.broker.cluster.images import image_of
 from tests.client.net import Net, settle
@@ -32,7 +36,9 @@ class Setup:
         network = PeerNetwork(
             lambda _: self.net.connect, self.alive.get, self.soon.append, self.bed.timer, Random(1), HERE, request_timeout_ms=500
         )
-        peers = ShareStatePeers(BrokerClients(network, lambda address: network.new_client(address, "shares")))
+        clients = BrokerClients(network, lambda address: network.new_client(address, "shares"))
+        peers = ShareStatePeers(clients)
+        self.dead_letters = DeadLetterPeers(clients)
         controller = SimpleNamespace(image=image_of({"__share_group_state": [leader] * 3}))
         self.persister = SharePersister(controller, self.ask, self.bed.timer, Random(1), node_id=HERE, others=peers)
 
@@ -133,6 +139,26 @@ async def test_a_request_is_repeated_until_the_coordinator_is_found():
     for _ in range(40):
         await setup.run(advance_ms=1_000)
     assert await setup.outcome(reply) in {ErrorCode.NETWORK_EXCEPTION, ErrorCode.REQUEST_TIMED_OUT}
+
+
+@pytest.mark.parametrize(
+    ("partitions", "expected"),
+    [
+        ([(0, 0)], None),
+        ([(0, ErrorCode.NOT_ENOUGH_REPLICAS)], ErrorCode.NOT_ENOUGH_REPLICAS),
+        # A later Kafka's.
+        ([(0, 999)], ErrorCode.UNKNOWN_SERVER_ERROR),
+        ([], ErrorCode.NETWORK_EXCEPTION),
+    ],
+)
+async def test_whatever_the_leader_answers_to_a_dead_letter_it_is_told(partitions, expected):
+    setup = Setup()
+    produce = messages(ApiKey.PRODUCE)
+    answered = [produce.PartitionProduceResponse(index=index, error_code=code, base_offset=0) for index, code in partitions]
+    topic = produce.TopicProduceResponse(name="dead", partition_responses=answered)
+    setup.net = Net(lambda *_: produce.ProduceResponse(responses=[topic]))
+    reply = setup.dead_letters.produce(THERE, "dead", 0, b"a batch")
+    assert await setup.outcome(reply) == expected
 
 
 def test_the_partition_is_that_of_kafkas_key():
