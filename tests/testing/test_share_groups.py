@@ -81,6 +81,17 @@ def acknowledged(consumer, messages, kind=AcknowledgeType.ACCEPT):
     return all(error is None for error in consumer.commit_sync(20).values())
 
 
+def test_a_group_without_members_goes_on_where_it_was_an_hour_later(broker):
+    for turn in range(2):
+        with share_consumer(broker.bootstrap_servers) as consumer:
+            messages = polled(consumer)
+            assert [message.value().decode() for message in messages] == ["a", "b", "c"] if turn == 0 else [f"after {turn}"]
+            assert acknowledged(consumer, messages)
+        broker.clock.advance(hours=1)
+        broker.produce(TOPIC, [f"after {turn + 1}"])
+    assert broker.groups[GROUP].state == "Empty"
+
+
 def test_a_test_waits_until_records_are_acknowledged(broker):
     with share_consumer(broker.bootstrap_servers) as consumer:
         first, second, third = polled(consumer)
