@@ -181,10 +181,14 @@ class TransactionCoordinator(CoordinatorHost["TransactionShard"]):
         return self.write_marker_here(topic, partition, marker)
 
     def write_marker_here(self, topic: str, partition: int, marker: EndTxnMarker) -> Reply[KafkaError | None] | None:
-        """Write a marker to a partition here. For group offsets, commit or drop the pending ones. Errors: MarkerWriter's."""
+        """Write a marker to a partition here. For group offsets, commit or drop the pending ones.
+
+        Errors: MarkerWriter's, and NOT_ENOUGH_REPLICAS: a marker is written with acks=all.
+        """
         if topic == CONSUMER_OFFSETS_TOPIC:
             return self._write_group_marker(partition, marker)
         found = self._partitions.require(topic, partition)
+        found.require_enough_replicas()
         last_offset = found.append_marker(marker, self._clock.now_ms()).last_offset
         leader = found.leader
         if leader is None or leader.followers is None or last_offset < found.high_watermark:

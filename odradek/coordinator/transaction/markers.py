@@ -14,6 +14,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from odradek.coordinator.runtime.result import CoordinatorResult, EndTxnMarker
+from odradek.coordinator.runtime.timeline import COMMITTED
 from odradek.coordinator.transaction.states import PREPARED, TransactionState, completed
 from odradek.coordinator.transaction.transactions import record_of
 from odradek.protocol.errors import ErrorCode, KafkaError
@@ -79,11 +80,11 @@ class Markers:
         self._transactions.context.after_answer(lambda: self.write(transactional_id, value))
 
     def resume(self) -> None:
-        """Continue the transactions in Prepare* after a load. Everything loaded is committed."""
-        pending = self._transactions.pending
-        for transactional_id, value in list(self._transactions.by_id.items()):
-            # A pending change was decided after the load.
-            if value.status in PREPARED and transactional_id not in pending:
+        """Continue the transactions whose Prepare* is committed after a load. Those under way already are left alone."""
+        by_id, pending = self._transactions.by_id, self._transactions.pending
+        for transactional_id, value in list(by_id.items()):
+            is_committed = by_id.get_at(transactional_id, COMMITTED) is value
+            if value.status in PREPARED and is_committed and transactional_id not in pending:
                 self.begin(transactional_id, value)
 
     def write(self, transactional_id: str, value: TransactionLogValue) -> None:

@@ -86,10 +86,7 @@ def add_partitions(
     if current is None:
         raise unknown_mapping(transactional_id)
     check_producer(transactional_id, current, producer)
-    state = current.status
-    if state in PREPARED:
-        raise ConcurrentTransactions(state)
-    if state == _ONGOING and partitions <= current.partitions:
+    if current.status == _ONGOING and partitions <= current.partitions:
         return CoordinatorResult((), None)
     value = with_partitions(current, partitions, client_version, transactions.clock.now_ms())
     return transactions.move(transactional_id, value, None)
@@ -261,10 +258,7 @@ def init_producer_id(
         return transactions.move(transactional_id, value, ProducerIdentity(value.producer_id, 0))
     if not _is_known(current, expected):
         raise _fenced(transactional_id, current)
-    state = TransactionState(current.status)
-    if state in PREPARED:
-        raise ConcurrentTransactions(state)
-    if state is TransactionState.ONGOING:
+    if current.status == _ONGOING:
         # Answer at once and let the caller retry: its view of its transaction is outdated.
         error = KafkaError(ErrorCode.CONCURRENT_TRANSACTIONS, "the open transaction must be aborted first")
         return fence(transactions, markers, transactional_id, current, error)

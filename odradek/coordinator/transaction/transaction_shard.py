@@ -129,10 +129,12 @@ class TransactionShard:
     def on_loaded(self, now_ms: int) -> None:  # noqa: ARG002  deadlines are measured on the monotonic clock
         """Continue ending the transactions in Prepare*, and schedule the deadlines of the others.
 
-        An uncommitted Prepare* may still be lost with this leader, so its markers are written only after it is committed.
+        An uncommitted Prepare* may still be lost with this leader, so its markers are written only after everything loaded is
+        committed.
         """
         self._loaded_offset = self._next_offset
         self.timeouts.load()
+        self.markers.resume()
         self.transactions.context.write(lambda: CoordinatorResult((), None, on_commit=self.markers.resume))
 
     def on_unloaded(self) -> Iterable[tuple[Reply[Any], object]]:

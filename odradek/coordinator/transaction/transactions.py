@@ -189,12 +189,11 @@ class Transactions:
         self.settling.try_complete_else_watch(delayed, (transactional_id,))
 
     def require_settled(self, transactional_id: str) -> None:
-        """Raise ConcurrentTransactions while a change is pending, or if a load has found an uncommitted one."""
-        if transactional_id in self.pending:
-            raise ConcurrentTransactions(self.pending[transactional_id])
-        value = self.by_id.get(transactional_id)
-        if self.by_id.get_at(transactional_id, COMMITTED) is not value:
-            raise ConcurrentTransactions(TransactionState.DEAD if value is None else value.status)
+        """Raise ConcurrentTransactions while a change is under way, which a load may have found."""
+        if not self.is_settled(transactional_id):
+            value = self.by_id.get(transactional_id)
+            state = TransactionState.DEAD if value is None else value.status
+            raise ConcurrentTransactions(self.pending.get(transactional_id, state))
 
     def move(
         self,

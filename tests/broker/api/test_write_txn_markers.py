@@ -1,11 +1,13 @@
 import pytest
 
 from odradek.controller.metadata.topic import CONSUMER_OFFSETS_TOPIC
+from odradek.coordinator.runtime.result import EndTxnMarker
 from odradek.protocol.api_keys import ApiKey
-from odradek.protocol.errors import ErrorCode
+from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages
 from odradek.protocol.records import Record, build_batch
 from tests.broker.api.bed import ask, create
+from tests.broker.replica.replication_bed import FIRST, LEADER, FakeReplication, lead
 from tests.storage.transactional import transactional_batch
 
 M = messages(ApiKey.WRITE_TXN_MARKERS)
@@ -66,3 +68,16 @@ async def test_a_group_coordinator_that_is_not_there_yet_is_no_leader(broker):
     # There is something to load, and so it takes a turn of the loop.
     broker.partitions.get(CONSUMER_OFFSETS_TOPIC, 0).append(build_batch([Record(timestamp=0, key=b"k", value=b"v")]), 0)
     assert write(broker, 0, topic=CONSUMER_OFFSETS_TOPIC) == {0: ErrorCode.NOT_LEADER_OR_FOLLOWER}
+
+
+@pytest.mark.parametrize(("needed", "error"), [(2, ErrorCode.NONE), (3, ErrorCode.NOT_ENOUGH_REPLICAS)])
+def test_a_marker_needs_as_many_replicas_as_an_append_with_all_acks(broker, needed, error):
+    partition = broker.partitions.get("t", 0)
+    lead(FakeReplication(), partition, partition.leader_epoch + 1, 0, (LEADER, FIRST), lambda: needed)
+    end = partition.log.log_end_offset
+    try:
+        broker.transactions.write_marker_here("t", 0, EndTxnMarker(7, 3, -1, False))
+        found = ErrorCode.NONE
+    except KafkaError as refusal:
+        found = refusal.code
+    assert (found, partition.log.log_end_offset - end) == (error, error is ErrorCode.NONE)

@@ -30,6 +30,39 @@ def test_a_crash_in_the_middle_of_an_end_leaves_all_of_it_or_nothing(turns, comm
 
 
 @pytest.mark.parametrize("version", [0, 2])
+@pytest.mark.parametrize("commit", [True, False])
+def test_the_end_that_a_new_coordinator_has_to_finish_is_not_refused_for_good(version, commit):
+    bed = Bed()
+    producer = bed.init()
+    bed.add(producer, A0, version=version)
+    bed.remote = {A0}
+    bed.end(producer, commit, version=version)
+    prepared_end = bed.log.log_end_offset
+    bed.init(transactional_id="other")
+    marker = (A0, 100, producer[1] + (version == 2), "commit" if commit else "abort")
+
+    def is_put_off():
+        bed.logs.run()
+        return {bed.end(producer, asked, version=version) for asked in (True, False)} == {ErrorCode.CONCURRENT_TRANSACTIONS}
+
+    # A leader that has just been elected learns only by the next fetches that all is committed.
+    bed.crash(high_watermark=prepared_end - 1)
+    assert is_put_off()
+    bed.log.release(prepared_end)
+    assert is_put_off()
+    assert bed.markers == [marker]
+    bed.crash(high_watermark=prepared_end)
+    assert is_put_off()
+    assert bed.markers == [marker] * 2
+    bed.log.release()
+    bed.remote = set()
+    bed.under_way[A0].complete(None)
+    bed.logs.run()
+    assert bed.state() is (TransactionState.COMPLETE_COMMIT if commit else TransactionState.COMPLETE_ABORT)
+    assert bed.markers == [marker] * 2
+
+
+@pytest.mark.parametrize("version", [0, 2])
 def test_a_transaction_whose_beginning_a_load_found_uncommitted_is_not_ended_before_it_is_committed(version):
     bed = Bed()
     producer = bed.init()
