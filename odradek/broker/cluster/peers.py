@@ -308,7 +308,10 @@ class TransactionPeers:
         except ClientError:
             return verdicts
         if response.error_code:
-            return dict.fromkeys(partitions, error_of(response.error_code))
+            code = error_of(response.error_code)
+            # As in Kafka, the producer is not told that this broker may not ask.
+            told = ErrorCode.INVALID_TXN_STATE if code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED else code
+            return dict.fromkeys(partitions, told)
         for result in response.results_by_transaction:
             for topic in result.topic_results:
                 for partition in topic.results_by_partition:

@@ -39,6 +39,7 @@ class Other:
 
     def __init__(self):
         self.errors = {}
+        self.refusal = ErrorCode.NONE
         self.asked = []
 
     def answer(self, _api_key, _version, request):
@@ -48,7 +49,7 @@ class Other:
             return WriteTxnMarkersResponse(markers=results)
         asked = request.transactions
         results = [AddPartitionsToTxnResult(each.transactional_id, list(map(self.verified, each.topics))) for each in asked]
-        return AddPartitionsToTxnResponse(results_by_transaction=results)
+        return AddPartitionsToTxnResponse(error_code=self.refusal, results_by_transaction=[] if self.refusal else results)
 
     def marked(self, topic):
         told = [WritableTxnMarkerPartitionResult(each, self.errors.get(each, 0)) for each in topic.partition_indexes]
@@ -155,6 +156,20 @@ async def test_the_coordinator_says_of_each_partition_what_it_thinks(setup, adds
     [transaction] = setup.other.asked[0].transactions
     assert (transaction.transactional_id, transaction.producer_id, transaction.producer_epoch) == ("id", 5, 1)
     assert transaction.verify_only is not adds
+
+
+@pytest.mark.parametrize(
+    ("refusal", "told"),
+    [
+        (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ErrorCode.INVALID_TXN_STATE),
+        (ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS),
+    ],
+)
+async def test_a_coordinator_that_refuses_the_question_refuses_it_for_all_partitions(setup, refusal, told):
+    setup.other.refusal = refusal
+    reply = setup.peers.verify("id", 5, 1, frozenset({("a", 0), ("b", 0)}), adds=True)
+    await setup.run()
+    assert reply.response == {("a", 0): told, ("b", 0): told}
 
 
 async def test_without_a_coordinator_that_answers_the_producer_is_to_try_again(setup):
