@@ -157,5 +157,10 @@ def test_share_groups_are_listed_and_described_as_committed(bed):
 
 
 def test_members_of_the_classic_protocol_and_commits_are_refused(bed):
-    assert bed.join("x").response.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-    assert bed.heartbeat("x") == ErrorCode.UNKNOWN_MEMBER_ID
+    for _ in range(2):
+        refused = bed.join("x").response
+        assert (refused.error_code, refused.member_id) == (ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "")
+        assert bed.heartbeat("x") == ErrorCode.UNKNOWN_MEMBER_ID
+        for member_id in list(bed.share_group().members):
+            bed.beat_share(member_id, -1)
+        assert bed.share_group().state == "Empty"

@@ -234,15 +234,15 @@ class ClassicGroups:
             group = self.registry.find(group_id)
         return group if isinstance(group, ClassicGroup) else None
 
-    def has_other_type(self, group_id: str) -> bool:
-        """Return whether ``group_id`` belongs to a group that is not a classic one."""
-        group = self.registry.find(group_id)
-        return group is not None and not isinstance(group, ClassicGroup)
+    def is_kept_out(self, group_id: str) -> bool:
+        """Return whether a group of another kind has the id, and makes no way for a classic group.
 
-    def is_replaceable(self, group_id: str) -> bool:
-        """Return whether the group of another kind has no members, so that a classic group may take its place."""
-        group = self.registry.find_stored(group_id)
-        return group is not None and group.is_empty
+        It does so once it has no members. A share group never does: its progress is with the share coordinator.
+        """
+        group = self.registry.find(group_id)
+        if group is None or isinstance(group, ClassicGroup):
+            return False
+        return group.group_type == "share" or not group.is_empty or not self.is_stored(group_id)
 
     def tombstones_of_other(self, group_id: str) -> list[CoordinatorRecord]:
         """Return the records that delete a group of another kind that makes way; its offsets stay."""

@@ -142,13 +142,14 @@ def join_group(
         error = ErrorCode.INVALID_GROUP_ID
     elif not config.group_min_session_timeout_ms <= request.session_timeout_ms <= config.group_max_session_timeout_ms:
         error = ErrorCode.INVALID_SESSION_TIMEOUT
-    elif group is None and groups.has_other_type(request.group_id) and not groups.is_replaceable(request.group_id):
+    elif group is None and groups.is_kept_out(request.group_id):
         error = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
     elif group is None and request.member_id:
         error = ErrorCode.UNKNOWN_MEMBER_ID
     if error is not ErrorCode.NONE:
         _log_refusal(groups, request, error)
-        decision.answer(reply, join_error(error, request.member_id))
+        member_id = "" if error is ErrorCode.INCONSISTENT_GROUP_PROTOCOL else request.member_id
+        decision.answer(reply, join_error(error, member_id))
         return decision.result(DEFERRED_RESPONSE)
     is_stored = groups.is_stored(request.group_id)
     if group is None:
