@@ -188,8 +188,10 @@ class ModernGroups(ABC, Generic[GroupT, ConfigT]):
         if member is None or member.revocation_timeout_ms is None:
             return NOTHING_DECIDED
         if member.member_epoch != epoch:
-            # The decision that began this time limit was rolled back, and had ended the time limit of the present epoch.
-            self.begin_revocation(group_id, member)
+            # The decision that began this time limit was rolled back, and had ended the time limit of the present epoch. A static
+            # member that has left meanwhile (epoch -2) may be away until its session ends.
+            if member.member_epoch >= 0:
+                self.begin_revocation(group_id, member)
             return NOTHING_DECIDED
         return self.remove_member(group_id, member_id, f"did not give up {self.holdings} in time")
 

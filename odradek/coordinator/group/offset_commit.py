@@ -223,7 +223,7 @@ def _too_large(topics: Sequence[TxnCommitTopic], limit: int) -> TxnOffsetCommitR
 def _check_txn_committer(
     offsets: CommittedOffsets, request: TxnOffsetCommitRequest, topics: Iterable[TxnCommitTopic], version: int
 ) -> None:
-    """Raise the error that forbids the request to commit, or note that its member is alive."""
+    """Raise the error that forbids the request to commit. As in Kafka, it is no sign that its member is alive."""
     is_told = version >= _FIRST_VERSION_WITH_GROUP_ERRORS
     generation = request.generation_id_or_member_epoch
     group = offsets.groups.find(request.group_id)
@@ -240,4 +240,3 @@ def _check_txn_committer(
         if not is_stale or not group.permits_late_commit(request.member_id, generation, named):
             code = ErrorCode.ILLEGAL_GENERATION if is_stale and not is_told else error
             raise KafkaError(code, f"{group} refused a transactional commit")
-    offsets.groups.note_alive(group, request.member_id)

@@ -216,6 +216,16 @@ class TestStaticMembers:
         bed.advance(45_000)
         assert (bed.group().state, dict(bed.group().static_members.items())) == ("Empty", {})
 
+    def test_one_that_is_away_while_it_must_give_up_partitions_has_its_session_to_come_back(self, bed):
+        bed.accepted("a", 0, instance_id="i", rebalance_timeout_ms=10_000)
+        bed.accepted("b", 0)
+        bed.accepted("a", 2, instance_id="i")
+        bed.beat("a", -2, instance_id="i")
+        bed.advance(44_000)
+        assert "a" in bed.group().members
+        bed.advance(1_000)
+        assert "a" not in bed.group().members
+
 
 class TestRefusals:
     @pytest.mark.parametrize(
