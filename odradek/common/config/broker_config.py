@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from odradek import properties
 from odradek.common.config.checks import check, check_roles
-from odradek.common.config.definitions import InvalidConfig, parse, parse_list
+from odradek.common.config.definitions import MAX_INT, InvalidConfig, parse, parse_list
 from odradek.common.config.listener_config import (
     Endpoint,
     ListenerConfig,
@@ -74,8 +74,23 @@ class BrokerConfig:
         return self._values[name]
 
     def of_group(self, overrides: Mapping[str, str], name: str) -> int:
-        """Return a number of one group: its own, or else the broker's, which has the same name with ``group.`` in front."""
-        return int(overrides.get(name, self[f"group.{name}"]))
+        """Return a number of one group: the broker's, which has the same name with ``group.`` in front, or its own.
+
+        The broker's limits may have become narrower since the group's own was set. Then it counts as the nearest limit.
+        """
+        own = overrides.get(name)
+        if own is None:
+            return int(self[f"group.{name}"])
+        lowest, highest = self.limits_of_group(name)
+        return max(lowest, min(int(own), highest))
+
+    def limits_of_group(self, name: str) -> tuple[int, int]:
+        """Return the lowest and the highest value of a group's config that this broker permits."""
+        kind, _, rest = name.partition(".")
+        # group.streams.max.standby.replicas is the limit of streams.num.standby.replicas.
+        limited = rest.removeprefix("num.")
+        values = self._values
+        return values.get(f"group.{kind}.min.{limited}", 0), values.get(f"group.{kind}.max.{limited}", MAX_INT)
 
     def _listener_names(self) -> set[str]:
         """Return the names of all listeners: the broker's, the controller's, and those for connections to other nodes."""

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NoReturn
 
 from odradek.common.config.broker_config import BrokerConfig
-from odradek.common.config.definitions import MAX_INT, ConfigDefinition, InvalidConfig, parse, parse_list
+from odradek.common.config.definitions import ConfigDefinition, InvalidConfig, parse, parse_list
 from odradek.common.config.table_groups import CLIENT_METRICS_DEFINITIONS, GROUP_DEFINITIONS
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.patterns import InvalidPattern, Pattern, compile_pattern
@@ -25,7 +25,7 @@ _TIMES: Final = ("session.timeout.ms", "heartbeat.interval.ms", "assignment.inte
 LIMITED: Final[dict[str, tuple[str, ...]]] = {
     "consumer": _TIMES,
     "share": (*_TIMES, "record.lock.duration.ms", "delivery.count.limit", "partition.max.record.locks"),
-    "streams": _TIMES,
+    "streams": (*_TIMES, "num.standby.replicas", "num.warmup.replicas", "task.offset.interval.ms"),
 }
 
 
@@ -57,16 +57,7 @@ def check_group(config: BrokerConfig, group: str, wanted: Mapping[str, str]) -> 
 
 def _limits(config: BrokerConfig) -> dict[str, tuple[int, int]]:
     """Return the lowest and the highest value of the configs that have limits among the broker's."""
-    limits: dict[str, tuple[int, int]] = {
-        f"{kind}.{name}": (config[f"group.{kind}.min.{name}"], config[f"group.{kind}.max.{name}"])
-        for kind, names in LIMITED.items()
-        for name in names
-    }
-    return limits | {
-        "streams.num.standby.replicas": (0, config["group.streams.max.standby.replicas"]),
-        "streams.num.warmup.replicas": (0, config["group.streams.max.warmup.replicas"]),
-        "streams.task.offset.interval.ms": (config["group.streams.min.task.offset.interval.ms"], MAX_INT),
-    }
+    return {f"{kind}.{name}": config.limits_of_group(f"{kind}.{name}") for kind, names in LIMITED.items() for name in names}
 
 
 def _limit(name: str, which: str) -> str:

@@ -29,6 +29,22 @@ def test_the_command_line_wins_over_the_file():
     assert config["delete.topic.enable"] is False
 
 
+@pytest.mark.parametrize(
+    ("name", "limit", "own", "counts"),
+    [
+        ("consumer.session.timeout.ms", "group.consumer.max.session.timeout.ms=50000", "60000", 50_000),
+        ("consumer.session.timeout.ms", "group.consumer.max.session.timeout.ms=50000", "48000", 48_000),
+        ("share.record.lock.duration.ms", "group.share.min.record.lock.duration.ms=20000", "15000", 20_000),
+        ("streams.num.standby.replicas", "group.streams.max.standby.replicas=1", "2", 1),
+        ("streams.acceptable.recovery.lag", "", "7", 7),
+    ],
+)
+def test_a_groups_own_value_that_is_beyond_the_brokers_limits_counts_as_the_limit(name, limit, own, counts):
+    config = load(limit)
+    assert config.of_group({name: own}, name) == counts
+    assert config.of_group({}, name) == config[f"group.{name}"]
+
+
 @pytest.mark.parametrize("text", ["broker.id=7", "node.id=7", "node.id=7\nbroker.id=7"])
 def test_node_id_and_broker_id_stand_for_one_another(text):
     config = load(text)

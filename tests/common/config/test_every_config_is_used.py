@@ -33,7 +33,8 @@ LOG_CONFIG = {field.name for field in fields(LogConfig)}
 @cache
 def read_by_the_product():
     """(every string that something is looked up by, every attribute that is read) of the modules that act on configs."""
-    names = {f"group.{kind}.{end}.{name}" for kind, limited in LIMITED.items() for name in limited for end in ("min", "max")}
+    limited = [(kind, name.removeprefix("num.")) for kind, names in LIMITED.items() for name in names]
+    names = {f"group.{kind}.{end}.{name}" for kind, name in limited for end in ("min", "max")}
     attributes = set()
     for path in ROOT.rglob("*.py"):
         if path.parent == CONFIG and path not in ACTING:
