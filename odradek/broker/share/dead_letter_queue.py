@@ -17,6 +17,7 @@ Kafka's classes are DefaultShareGroupDLQManager, ShareGroupDLQStateManager and S
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import partial
 from typing import TYPE_CHECKING, Final, NamedTuple, Protocol
 
@@ -207,8 +208,11 @@ class ShareGroupDeadLetterQueue:
             original = originals.get(offset)
             headers = self._headers(letter, offset)
             key, value = (None, None) if original is None else (original.key, original.value)
-            record_bytes = _RECORD_OVERHEAD + len(key or b"") + len(value or b"")
-            record_bytes += sum(len(header) + len(text or b"") + _HEADER_OVERHEAD for header, text in headers)
+            record_bytes = _RECORD_OVERHEAD + sum(len(header) + len(text or b"") + _HEADER_OVERHEAD for header, text in headers)
+            if HEADER_SIZE + record_bytes + len(key or b"") + len(value or b"") > max_bytes:
+                # Too large for the topic: its headers tell of it.
+                key = value = None
+            record_bytes += len(key or b"") + len(value or b"")
             if records and size + record_bytes > max_bytes:
                 break
             records.append(Record(timestamp=now_ms, key=key, value=value, headers=headers))
@@ -245,8 +249,9 @@ class ShareGroupDeadLetterQueue:
                 if header.base_offset > letter.last_offset or position + header.size_bytes > len(data):
                     break
                 last_offset = min(header.last_offset, letter.last_offset)
-                for record in read_records(data, position, limit_bytes=max_bytes):
-                    found[record.offset] = record
+                # A batch that cannot be unpacked, or is too large unpacked, does not concern the next ones.
+                with suppress(MalformedMessage):
+                    found.update({record.offset: record for record in read_records(data, position, limit_bytes=max_bytes)})
         except (KafkaError, MalformedMessage, OSError):
             return found, letter.last_offset
         return found, max(last_offset, writing.next_offset)

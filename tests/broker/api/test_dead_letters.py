@@ -5,10 +5,11 @@ import asyncio
 import pytest
 
 from odradek.protocol.api_keys import ApiKey
+from odradek.protocol.compression import GZIP, NONE
 from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 from odradek.protocol.record_batch import iter_batches
-from odradek.protocol.records import read_records
+from odradek.protocol.records import Record, build_batch, read_records
 from tests.broker.api.consumer_requests import set_configs
 from tests.broker.api.in_process import Node, new_broker
 from tests.broker.api.share_members import ACCEPT, REJECT, RELEASE, Member, begin_group, errors, told
@@ -92,6 +93,22 @@ async def test_a_letter_has_headers_only_unless_records_are_copied_and_large_one
         (None, "1"),
         (None, "2"),
     ]
+
+
+@pytest.mark.parametrize("compression", [NONE, GZIP])
+async def test_a_record_that_is_too_large_for_the_topic_is_told_by_its_headers_and_the_others_are_copied(node, compression):
+    await node.create("dlq.g", errors_deadletterqueue_group_enable="true", max_message_bytes="1000")
+    names = {"errors_deadletterqueue_topic_name": "dlq.g", "errors_deadletterqueue_copy_record_enable": "true"}
+    member = await reading(node, **names)
+    assert errors(await member.acknowledge((1, 0, 2, ACCEPT))) == {1: None}
+    now_ms = node.broker.clock.now_ms()
+    for values in ([b"a" * 2_000], [b"b"]):
+        batch = build_batch([Record(value=each, timestamp=now_ms) for each in values], compression=compression)
+        assert (await node.produce(topics=[("t", [(1, batch)])])).error_code == ErrorCode.NONE
+    assert told(await member.fetch()) == {1: ((3, 4, 1), "3-4")}
+    assert errors(await member.acknowledge((1, 3, 4, REJECT))) == {1: None}
+    assert [(value, headers["offset"]) for _, value, headers in letters(node, "dlq.g")] == [(None, "3"), (b"b", "4")]
+    assert await start_offset(node) == 5
 
 
 @pytest.mark.parametrize("case", ["missing", "not enabled", "wrong prefix", "off"])
