@@ -31,6 +31,7 @@ _DURATION: Final = re.compile(
     r"by_duration:P(?:(?P<d>\d+)D)?(?:T(?:(?P<h>\d+)H)?(?:(?P<m>\d+)M)?(?:(?P<s>\d+(?:\.\d{1,9})?)S)?)?", re.IGNORECASE
 )
 _MS: Final = {"d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1_000}
+_ONLY_LATER: Final = KafkaError(ErrorCode.OFFSET_NOT_AVAILABLE, "the new leader does not know its high watermark yet")
 
 
 class ShareGroupConfigs:
@@ -109,7 +110,8 @@ class ShareGroupConfigs:
     def start_offset(self, group_id: str, partition: Partition) -> Reply[int | KafkaError]:
         """Find the offset at which a new group begins, by its ``share.auto.offset.reset``.
 
-        The reply has OFFSET_NOT_AVAILABLE if a duration is given and no record is so new.
+        The reply has OFFSET_NOT_AVAILABLE if a duration is given and no record is so new, and for the latest offset of a new
+        leader that does not know its high watermark yet.
         """
         reply: Reply[int | KafkaError] = Reply()
         strategy = self._own(group_id).get("share.auto.offset.reset", "latest").lower()
@@ -118,7 +120,7 @@ class ShareGroupConfigs:
             if strategy == "earliest":
                 reply.complete(log.log_start_offset)
             elif strategy == "latest":
-                reply.complete(partition.high_watermark)
+                reply.complete(_ONLY_LATER if partition.is_unsettled else partition.high_watermark)
             else:
                 self._look_up(partition, self._now_ms() - duration_ms(strategy), 0, reply)
         except KafkaError as error:

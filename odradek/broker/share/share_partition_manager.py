@@ -167,8 +167,11 @@ class SharePartitionManager:
         key = (partition.topic_id, partition.index)
         is_led_here = partition.leader is not None and partition.log is not None
         for shared in tuple(self._shared.get(key, {}).values()):
-            if not is_led_here or shared.leader_epoch != partition.leader_epoch:
+            # In the very next epoch nobody else can have led: what is in flight stays so.
+            if not is_led_here or partition.leader_epoch - shared.leader_epoch not in (0, 1):
                 self._remove(shared)
+            else:
+                shared.leader_epoch = partition.leader_epoch
         if is_led_here:
             self.purgatory.check_and_complete(key)
 

@@ -18,6 +18,7 @@ from tests.broker.api.consumer_requests import set_configs
 from tests.broker.api.in_process import Node, new_broker
 from tests.broker.api.share_members import ACCEPT, GAP, RELEASE, RENEW, Member, begin_group, errors, told
 from tests.broker.quotas.bed import quota
+from tests.broker.replica.replication_bed import FIRST, LEADER, FakeReplication, lead
 
 VALUES = [b"a", b"b", b"c"]
 
@@ -234,6 +235,35 @@ async def test_a_leader_that_is_elected_again_forgets_what_it_had_before(node, t
     partition.become_leader(partition.leader_epoch + 2)
     assert list(node.core.share_partitions) == []
     assert told(await member.fetch(max_wait_ms=5_000)) == {0: ((0, 2, 1), "0-2")}
+
+
+async def test_a_leader_that_stays_so_in_the_next_epoch_keeps_what_is_in_flight(node, topic_id):
+    """A reassignment that has ended raises the epoch of a leader that stays."""
+    await node.produce(values=VALUES)
+    member = Member(node, topic_id)
+    assert told(await member.fetch(0)) == {0: ((0, 2, 1), "0-2")}
+    partition = node.core.partitions.get("t", 0)
+    for _ in range(2):
+        partition.become_leader(partition.leader_epoch + 1)
+        assert told(await member.fetch()) == {}
+    assert errors(await member.acknowledge((0, 0, 1, ACCEPT), (0, 2, 2, RELEASE))) == {0: None}
+    assert told(await member.fetch()) == {0: ((2, 2, 2), "0-2")}
+
+
+async def test_the_latest_offset_is_put_off_until_a_new_leader_knows_it(node):
+    topic_id = await node.create("late")
+    await begin_group(node, topic_id, start_offset=-1)
+    assert (await set_configs(node, "g", share_auto_offset_reset="latest"))[0] == ErrorCode.NONE
+    await node.produce("late", values=VALUES)
+    partition = node.core.partitions.get("late", 0)
+    followers = lead(FakeReplication(), partition, partition.leader_epoch + 1, 0, (LEADER, FIRST), lambda: 1)
+    partition.high_watermark = 1
+    member = Member(node, topic_id)
+    assert told(await member.fetch(0, max_wait_ms=500)) == {0: ("OFFSET_NOT_AVAILABLE",)}
+    partition.high_watermark = followers.epoch_start_offset
+    await member.fetch(max_wait_ms=500)
+    (shared,) = node.core.share_partitions
+    assert shared.window.start_offset == followers.epoch_start_offset == 3
 
 
 async def test_a_deleted_topic_ends_its_share_partitions(node, topic_id):
