@@ -192,9 +192,9 @@ def test_a_verification_is_over_when_a_marker_comes_in_between():
     log = open_log()
     header = read_header(transactional_batch())
     asked = begin_verification(log, header, starts_at_0=False)
-    assert log.producers.is_verifying(7, asked)
+    assert log.producers.is_verifying(7, asked.epoch, asked)
     end(log, commit=False)
-    assert not log.producers.is_verifying(7, asked)
+    assert not log.producers.is_verifying(7, asked.epoch, asked)
 
 
 @pytest.mark.parametrize("commit", [True, False])
@@ -203,7 +203,7 @@ def test_a_marker_leaves_the_verification_of_the_next_transaction_alone(commit):
     send(log, epoch=0)
     asked = begin_verification(log, read_header(transactional_batch(epoch=1)), starts_at_0=True)
     end(log, commit=commit, epoch=1, version=2)
-    assert log.producers.is_verifying(7, asked)
+    assert log.producers.is_verifying(7, asked.epoch, asked)
     assert send(log, epoch=1).first_offset == 2
 
 
@@ -212,7 +212,17 @@ def test_a_marker_ends_the_verification_of_its_own_transaction(epoch, version):
     log = open_log()
     asked = begin_verification(log, read_header(transactional_batch(epoch=0)), starts_at_0=True)
     end(log, commit=False, epoch=epoch, version=version)
-    assert not log.producers.is_verifying(7, asked)
+    assert not log.producers.is_verifying(7, asked.epoch, asked)
+
+
+def test_a_batch_of_an_earlier_epoch_does_not_end_the_verification_of_a_later_one():
+    log = open_log()
+    early = begin_verification(log, read_header(transactional_batch(epoch=0)), starts_at_0=True)
+    late = begin_verification(log, read_header(transactional_batch(epoch=2)), starts_at_0=True)
+    with pytest.raises(KafkaError) as refusal:
+        log.producers.is_verifying(7, 0, early)
+    assert refusal.value.code == ErrorCode.INVALID_PRODUCER_EPOCH
+    assert log.producers.is_verifying(7, 2, late)
 
 
 def test_a_higher_sequence_waits_for_the_lowest_that_was_not_verified():
@@ -231,7 +241,7 @@ def test_a_batch_that_comes_again_after_its_transaction_holds_up_no_other(first)
     send(log, first)
     end(log, commit=True)
     late = begin_verification(log, read_header(transactional_batch(first)), starts_at_0=False)
-    assert not log.producers.is_verifying(7, late)
+    assert not log.producers.is_verifying(7, late.epoch, late)
     assert send(log, (first + 1) % 2**31).first_offset == 2
 
 

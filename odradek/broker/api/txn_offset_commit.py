@@ -133,9 +133,12 @@ def _decide(
 
 
 def _ensure_valid(verification: "Verification", request: TxnOffsetCommitRequest, producers: "ProducerStates") -> None:
-    """Raise INVALID_TXN_STATE if the transaction's marker has arrived before the coordinator's answer."""
+    """Raise INVALID_TXN_STATE if the transaction's marker has arrived before the coordinator's answer.
+
+    INVALID_PRODUCER_EPOCH if a later epoch's request has.
+    """
     is_open = not producers.needs_verification(request.producer_id, request.producer_epoch)
-    if not is_open and not producers.is_verifying(request.producer_id, verification):
+    if not is_open and not producers.is_verifying(request.producer_id, request.producer_epoch, verification):
         raise KafkaError(ErrorCode.INVALID_TXN_STATE, "the transaction ended before its partition was verified")
 
 

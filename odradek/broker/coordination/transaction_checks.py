@@ -152,7 +152,8 @@ class TransactionChecks:
             raise KafkaError(batch.answer, "the partition could not take the record batch when it arrived")
         if batch.answer != _NONE:
             raise self._refusal(batch.answer)
-        return partition.require_log().producers.is_verifying(batch.header.producer_id, verification)
+        header = batch.header
+        return partition.require_log().producers.is_verifying(header.producer_id, header.producer_epoch, verification)
 
     def _refusal(self, code: ErrorCode) -> KafkaError:
         reason = f"the transaction coordinator answered {code.name} for this partition"

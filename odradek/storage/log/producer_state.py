@@ -211,9 +211,17 @@ class ProducerStates:
             found.lowest_sequence = min(found.lowest_sequence, sequence)
         return found
 
-    def is_verifying(self, producer_id: int, verification: Verification) -> bool:
-        """Return whether ``verification`` is still under way: no marker and no batch has ended it."""
-        return self._verifications.get(producer_id) is verification
+    def is_verifying(self, producer_id: int, producer_epoch: int, verification: Verification) -> bool:
+        """Return whether ``verification`` is still under way: no marker and no batch has ended it.
+
+        KafkaError: INVALID_PRODUCER_EPOCH if it has become that of a later epoch, which this batch must not end.
+        """
+        if self._verifications.get(producer_id) is not verification:
+            return False
+        if producer_epoch < verification.epoch:
+            reason = f"producer {producer_id}: epoch {producer_epoch} is older than {verification.epoch}, which is being verified"
+            raise KafkaError(ErrorCode.INVALID_PRODUCER_EPOCH, reason)
+        return True
 
     def check_internal(self, producer_id: int, producer_epoch: int) -> None:
         """Check a batch that the broker writes for a producer: it has an epoch and no sequence number.
