@@ -55,8 +55,11 @@ class Group(Protocol):
     def permits_late_commit(self, member_id: str, generation: int, partitions: Iterable[tuple[UUID | None, int]]) -> bool:
         """Return whether a commit with a wrong generation is accepted for these partitions all the same."""
 
-    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:
-        """Return the error that forbids a member, or for epoch -1 any client, to fetch offsets; else NONE."""
+    def validate_offset_fetch(self, member_id: str | None, member_epoch: int, at_offset: int) -> ErrorCode:
+        """Return the error that forbids a member, or for epoch -1 any client, to fetch offsets; else NONE.
+
+        The members are those at ``at_offset`` of the log.
+        """
 
     def validate_offset_delete(self) -> ErrorCode:
         """Return NON_EMPTY_GROUP if members may read any topic, so that no offset can be deleted; else NONE."""

@@ -144,11 +144,11 @@ class ModernGroup(ABC, Generic[MemberT, TargetT]):
             return ErrorCode.UNSUPPORTED_VERSION
         return ErrorCode.NONE if generation == member.member_epoch else error
 
-    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:
+    def validate_offset_fetch(self, member_id: str | None, member_epoch: int, at_offset: int) -> ErrorCode:
         """Return why the member may not fetch offsets."""
         if member_id is None and member_epoch < 0:
             return ErrorCode.NONE
-        member = None if member_id is None else self.members.get(member_id)
+        member = None if member_id is None else self.members.get_at(member_id, at_offset)
         if member is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
         return ErrorCode.NONE if member_epoch == member.member_epoch else self.wrong_epoch_error(member)

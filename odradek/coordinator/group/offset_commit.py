@@ -144,7 +144,7 @@ def _check_committer(
     )
     if error is not ErrorCode.NONE:
         named = ((topic_id, each.partition_index) for topic_id, asked, _ in topics for each in asked)
-        if error is not ErrorCode.STALE_MEMBER_EPOCH or not group.permits_late_commit(request.member_id, generation, named):
+        if error not in _WRONG_EPOCH or not group.permits_late_commit(request.member_id, generation, named):
             raise KafkaError(error, f"{group} refused a commit")
     groups.note_alive(group, request.member_id)
     return False
@@ -155,6 +155,8 @@ _TxnTopic: Final = TxnOffsetCommitResponseTopic
 _TxnPartition: Final = TxnOffsetCommitResponsePartition
 
 _new_tuple: Final = tuple.__new__
+# Of members of both protocols. Such a commit may be late (KIP-1251).
+_WRONG_EPOCH: Final = (ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.ILLEGAL_GENERATION)
 _NO_TIME: Final = -1
 _ANY_VERSION: Final = 9
 # The first version of TxnOffsetCommit that is told of missing groups and stale member epochs.
@@ -236,7 +238,6 @@ def _check_txn_committer(
     )
     if error is not ErrorCode.NONE:
         named = ((topic_id, each.partition_index) for topic_id, asked, _ in topics for each in asked)
-        is_stale = error is ErrorCode.STALE_MEMBER_EPOCH
-        if not is_stale or not group.permits_late_commit(request.member_id, generation, named):
-            code = ErrorCode.ILLEGAL_GENERATION if is_stale and not is_told else error
+        if error not in _WRONG_EPOCH or not group.permits_late_commit(request.member_id, generation, named):
+            code = ErrorCode.ILLEGAL_GENERATION if error is ErrorCode.STALE_MEMBER_EPOCH and not is_told else error
             raise KafkaError(code, f"{group} refused a transactional commit")

@@ -91,7 +91,7 @@ def _pending(offsets: CommittedOffsets, request: OffsetFetchRequestGroup, at_off
 def _validate(offsets: CommittedOffsets, request: OffsetFetchRequestGroup, at_offset: int) -> None:
     group = offsets.groups.find_at(request.group_id, at_offset)
     if group is not None:
-        error = group.validate_offset_fetch(request.member_id, request.member_epoch)
+        error = group.validate_offset_fetch(request.member_id, request.member_epoch, at_offset)
         if error is not ErrorCode.NONE:
             raise KafkaError(error, f"{group} refused a fetch of offsets")
 

@@ -93,15 +93,15 @@ class MigrationBed(ConsumerBed):
                 found.setdefault(member_id, []).append(index)
         return found
 
-    def commit(self, member_id, generation, offset):
-        """A commit for the first partition of ``t``."""
-        partitions = [COMMIT.OffsetCommitRequestPartition(partition_index=0, committed_offset=offset)]
+    def commit(self, member_id, generation, offset, partition=0, topic_id=None):
+        """A commit for a partition of ``t``."""
+        partitions = [COMMIT.OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)]
         topics = [COMMIT.OffsetCommitRequestTopic(name="t", partitions=partitions)]
         request = COMMIT.OffsetCommitRequest(
             group_id="g", member_id=member_id, generation_id_or_member_epoch=generation, topics=topics
         )
         answer = Answer()
-        self.write(lambda shard: commit_offsets(shard.offsets, request, [(None, partitions, "t")], 9), answer.reply)
+        self.write(lambda shard: commit_offsets(shard.offsets, request, [(topic_id, partitions, "t")], 9), answer.reply)
         return answer.response.code if isinstance(answer.response, KafkaError) else ErrorCode.NONE
 
     def committed(self):

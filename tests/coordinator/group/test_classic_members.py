@@ -287,6 +287,18 @@ def test_a_classic_member_commits_with_its_epoch_alone(bed):
     assert bed.commit("n", 3, 1) == ErrorCode.NONE
 
 
+def test_a_late_commit_is_taken_for_partitions_that_the_member_has_had_since_then(bed):
+    member_id = shared(bed)
+    topic_id = bed.topics.by_name["t"].topic_id
+    bed.accepted("m", 0)
+    bed.joined(member_id, owned={"t": [2, 3]})
+    assert bed.group().members[member_id].member_epoch == 4
+    kept = [index for index in (2, 3) if bed.commit(member_id, 3, 1, index, topic_id) == ErrorCode.NONE]
+    assert bed.commit(member_id, 3, 1, 0, topic_id) == ErrorCode.ILLEGAL_GENERATION
+    assert bed.commit(member_id, 2, 1, 2, topic_id) == ErrorCode.ILLEGAL_GENERATION
+    assert kept
+
+
 def test_a_classic_member_is_described_as_one(bed):
     member_id = shared(bed)
     group = bed.runtime.read(0, lambda shard, offset: finished(shard.describe_consumer_group("g", offset)))

@@ -128,7 +128,7 @@ class ClassicGroup:
             members=[member.describe(protocol) for member in self.members.values()],
         )
 
-    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:  # noqa: ARG002  anybody may fetch
+    def validate_offset_fetch(self, member_id: str | None, member_epoch: int, at_offset: int) -> ErrorCode:  # noqa: ARG002
         """Return NONE: anybody may fetch."""
         return ErrorCode.NONE
 

@@ -106,7 +106,7 @@ class ShareGroup(ModernGroup[ShareGroupMember, Partitions]):
         """Return False."""
         return False
 
-    def validate_offset_fetch(self, member_id: str | None, member_epoch: int) -> ErrorCode:  # noqa: ARG002
+    def validate_offset_fetch(self, member_id: str | None, member_epoch: int, at_offset: int) -> ErrorCode:  # noqa: ARG002
         """Return NONE: the answer is that a share group has no committed offsets."""
         return ErrorCode.NONE
 
