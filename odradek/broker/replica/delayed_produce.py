@@ -42,9 +42,11 @@ class DelayedProduce(DelayedOperation):
     - KAFKA_STORAGE_ERROR: the partition went offline meanwhile, or its log cannot be synced.
     - NOT_LEADER_OR_FOLLOWER: another broker leads now.
     - NOT_ENOUGH_REPLICAS_AFTER_APPEND: replicated, but on fewer than ``min.insync.replicas`` by now.
+
+    A batch that was safe once stays so, whatever becomes of its partition while others are waited for.
     """
 
-    __slots__ = ("_acks", "_respond", "_waiting")
+    __slots__ = ("_acks", "_codes", "_respond", "_waiting")
 
     def __init__(
         self, deadline_ms: float, waiting: list[tuple[Partition, int]], acks: int, respond: Callable[[list[ErrorCode]], None]
@@ -52,31 +54,38 @@ class DelayedProduce(DelayedOperation):
         super().__init__(deadline_ms)
         self._acks = acks
         self._waiting = waiting
+        # None while it is open whether the batch is safe.
+        self._codes: list[ErrorCode | None] = [None] * len(waiting)
         self._respond = respond
 
     def try_complete(self) -> bool:
         """See DelayedOperation."""
-        for partition, last_offset in self._waiting:
-            log = partition.log
-            if log is None or partition.leader is None or log.has_lost_sync:
-                continue
-            if not partition.is_acknowledged(last_offset, self._acks):
-                return False
-        return self.force_complete()
+        return self._decide() and self.force_complete()
+
+    def _decide(self) -> bool:
+        """Note what is certain by now. Return whether all is."""
+        is_open = False
+        for number, (partition, last_offset) in enumerate(self._waiting):
+            if self._codes[number] is None:
+                code = self._codes[number] = _code(partition, last_offset, self._acks)
+                is_open = is_open or code is None
+        return not is_open
 
     def on_complete(self) -> None:
         """See DelayedOperation."""
-        self._respond([_error(partition, last_offset, self._acks) for partition, last_offset in self._waiting])
+        self._decide()
+        self._respond([ErrorCode.REQUEST_TIMED_OUT if code is None else code for code in self._codes])
 
 
-def _error(partition: Partition, last_offset: int, acks: int) -> ErrorCode:
+def _code(partition: Partition, last_offset: int, acks: int) -> ErrorCode | None:
+    """Return the outcome of a batch; None while it is open."""
     log = partition.log
     if log is None:
         return ErrorCode.KAFKA_STORAGE_ERROR
     if partition.leader is None:
         return ErrorCode.NOT_LEADER_OR_FOLLOWER
     if not partition.is_acknowledged(last_offset, acks):
-        return ErrorCode.KAFKA_STORAGE_ERROR if log.has_lost_sync else ErrorCode.REQUEST_TIMED_OUT
+        return ErrorCode.KAFKA_STORAGE_ERROR if log.has_lost_sync else None
     return ErrorCode.NONE if partition.has_enough_replicas(acks) else ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND
 
 
@@ -87,38 +96,47 @@ class DelayedDeleteRecords(DelayedOperation):
     if another broker leads now, REQUEST_TIMED_OUT if followers were too slow, KAFKA_STORAGE_ERROR if the partition is offline.
     """
 
-    __slots__ = ("_respond", "_waiting")
+    __slots__ = ("_outcomes", "_respond", "_waiting")
 
     def __init__(
         self, deadline_ms: float, waiting: list[tuple[Partition, int]], respond: Callable[[list[tuple[int, ErrorCode]]], None]
     ) -> None:
         super().__init__(deadline_ms)
         self._waiting = waiting
+        # None while replicas still start before the offset.
+        self._outcomes: list[tuple[int, ErrorCode] | None] = [None] * len(waiting)
         self._respond = respond
 
     def try_complete(self) -> bool:
         """See DelayedOperation."""
-        if any(partition.leader is not None and _is_to_come(partition, offset) for partition, offset in self._waiting):
-            return False
-        return self.force_complete()
+        return self._decide() and self.force_complete()
+
+    def _decide(self) -> bool:
+        """Note what is certain by now. Return whether all is."""
+        is_open = False
+        for number, (partition, offset) in enumerate(self._waiting):
+            if self._outcomes[number] is None:
+                outcome = self._outcomes[number] = _outcome(partition, offset)
+                is_open = is_open or outcome is None
+        return not is_open
 
     def on_complete(self) -> None:
         """See DelayedOperation."""
-        self._respond([_outcome(partition, offset) for partition, offset in self._waiting])
+        self._decide()
+        told: list[tuple[int, ErrorCode]] = []
+        for (partition, _), outcome in zip(self._waiting, self._outcomes, strict=True):
+            low_watermark = partition.low_watermark
+            told.append(outcome or (-1 if low_watermark is None else low_watermark, ErrorCode.REQUEST_TIMED_OUT))
+        self._respond(told)
 
 
-def _is_to_come(partition: Partition, offset: int) -> bool:
-    low_watermark = partition.low_watermark
-    return low_watermark is not None and low_watermark < offset
-
-
-def _outcome(partition: Partition, offset: int) -> tuple[int, ErrorCode]:
+def _outcome(partition: Partition, offset: int) -> tuple[int, ErrorCode] | None:
     low_watermark = partition.low_watermark
     if low_watermark is None:
         return -1, ErrorCode.KAFKA_STORAGE_ERROR
     if partition.leader is None:
         return -1, ErrorCode.NOT_LEADER_OR_FOLLOWER
-    return low_watermark, ErrorCode.REQUEST_TIMED_OUT if low_watermark < offset else ErrorCode.NONE
+    return None if low_watermark < offset else (low_watermark, ErrorCode.NONE)
 
 
 _THREADS: Final = "flush"

@@ -18,6 +18,7 @@ from tests.broker.replica.replication_bed import (
     SECOND,
     TOPIC_ID,
     ReplicationBed,
+    lead,
 )
 from tests.storage.support import NOW_MS
 from tests.storage.transactional import transactional_batch
@@ -258,6 +259,31 @@ def test_what_is_replicated_when_too_few_are_left_is_not_acknowledged_to_acks_al
     bed.followers.committed([LEADER, FIRST, SECOND], [LEADER], PARTITION_EPOCH + 1)
     assert operation.try_complete()
     assert answered == [ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND]
+
+
+@pytest.mark.parametrize(
+    ("is_replicated", "expected"),
+    [(True, ErrorCode.NONE), (False, ErrorCode.NOT_LEADER_OR_FOLLOWER)],
+)
+def test_what_became_of_one_batch_is_decided_once_whatever_comes_while_another_is_waited_for(bed, is_replicated, expected):
+    other = ReplicationBed()
+    waiting = [(bed.partition, bed.append()), (other.partition, other.append())]
+    answered = []
+    operation = DelayedProduce(10.0, waiting, -1, answered.extend)
+    if is_replicated:
+        for follower in (FIRST, SECOND):
+            bed.fetch(follower, 1)
+        assert not operation.try_complete()
+    bed.partition.become_follower(FIRST, LEADER_EPOCH + 1)
+    assert not operation.try_complete()
+    bed.partition.truncate_to(0, 0)
+    bed.followers = lead(bed.replication, bed.partition, LEADER_EPOCH + 2, PARTITION_EPOCH, [LEADER], lambda: 1)
+    bed.append()
+    assert not operation.try_complete()
+    for follower in (FIRST, SECOND):
+        other.fetch(follower, 1)
+    assert operation.try_complete()
+    assert answered == [expected, ErrorCode.NONE]
 
 
 def test_a_produce_with_acks_all_waits_for_the_in_sync_replicas_and_one_with_acks_1_for_none(bed):
