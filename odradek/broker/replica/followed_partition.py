@@ -81,8 +81,10 @@ class FollowedPartition:
             return self._take(data, now_ms)
         except KafkaError as error:
             self._complain(error.reason)
-            # Damaged batches are fetched again.
-            return Followed.BACK_OFF if error.code == ErrorCode.CORRUPT_MESSAGE else Followed.STOPPED
+            # Damaged batches are fetched again, and a full disk may have room later.
+            log = self.partition.log
+            is_passing = error.code == ErrorCode.KAFKA_STORAGE_ERROR and log is not None and not log.has_lost_sync
+            return Followed.BACK_OFF if is_passing or error.code == ErrorCode.CORRUPT_MESSAGE else Followed.STOPPED
         except (LogCorrupt, OffsetsOutOfOrder, UnexpectedAppendOffset) as error:
             self._complain(str(error))
             return Followed.STOPPED
@@ -136,12 +138,23 @@ class FollowedPartition:
                 self._tell("truncating a follower that diverges from its leader", offset=offset, epoch=epoch)
             partition.truncate_to(offset, now_ms)
             return Followed.FETCHED
-        records = cast("Buffer", data.records or b"")
-        partition.append_as_follower(records, data.high_watermark, now_ms)
+        self._append(partition, log, data, now_ms)
         self.is_in_sync = log.log_end_offset >= data.high_watermark
         if log.log_start_offset < data.log_start_offset <= log.log_end_offset:
             log.delete_records_before(data.log_start_offset)
         return Followed.FETCHED
+
+    def _append(self, partition: Partition, log: Log, data: PartitionData, now_ms: int) -> None:
+        """Append the leader's records. An empty log begins again where they begin: the leader's start may lie within a batch."""
+        records = cast("Buffer", data.records or b"")
+        try:
+            partition.append_as_follower(records, data.high_watermark, now_ms)
+        except UnexpectedAppendOffset as error:
+            end_offset = log.log_end_offset
+            if log.log_start_offset != end_offset or not error.first_offset < end_offset <= error.last_offset:
+                raise
+            partition.begin_anew_at(error.first_offset, now_ms)
+            partition.append_as_follower(records, data.high_watermark, now_ms)
 
     def _complain(self, reason: str) -> None:
         """Log a failure, unless the last response failed too."""

@@ -1,5 +1,7 @@
 """What a follower does with its leader's answers."""
 
+import errno
+
 import pytest
 
 from odradek.broker.replica.followed_partition import Followed, FollowedPartition
@@ -7,6 +9,7 @@ from odradek.protocol.errors import ErrorCode
 from odradek.protocol.message_types import fetch
 from odradek.protocol.records import Record, build_batch
 from tests.broker.replica.replication_bed import FIRST, ReplicationBed
+from tests.memory_filesystem import MemoryFile
 
 EPOCH = 9
 
@@ -47,6 +50,25 @@ def test_a_follower_asks_for_what_is_behind_its_end_and_names_its_last_epoch(bed
         EPOCH,
         100,
     )
+
+
+def test_an_empty_log_begins_again_where_the_leaders_first_batch_does_whose_start_lies_within_it(bed):
+    bed.partition.begin_anew_at(25, 0)
+    batch = build_batch([Record(timestamp=0, value=b"w")] * 10, base_offset=20, leader_epoch=6)
+    assert bed.take(records=batch, log_start_offset=25, high_watermark=30) is Followed.FETCHED
+    assert (bed.log.log_start_offset, bed.log.log_end_offset) == (25, 30)
+    assert bed.take(records=batch, log_start_offset=25, high_watermark=30) is Followed.STOPPED
+
+
+def test_a_follower_goes_on_when_a_full_disk_has_room_again(bed, monkeypatch):
+    def append(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as full:
+        full.setattr(MemoryFile, "append", append)
+        assert bed.take(records=batch_at(10, 6)) is Followed.BACK_OFF
+    assert bed.take(records=batch_at(10, 6)) is Followed.FETCHED
+    assert bed.log.log_end_offset == 11
 
 
 @pytest.mark.parametrize(
