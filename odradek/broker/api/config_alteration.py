@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from odradek.broker.security.acl.rules import GuardedRequest, then, with_refused
 from odradek.common.acls import CLUSTER_NAME, AclOperation, AclResourceType
 from odradek.common.logging import log
-from odradek.controller.metadata.alterations import TOGETHER, Alteration, Answer, alter_resources, deciding, failed
+from odradek.controller.metadata.alterations import Alteration, Answer, deciding, failed
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages
@@ -41,12 +41,9 @@ def alter(services: ControllerServices, api_key: ApiKey, request: Any, alteratio
 
 
 def _altered(services: ControllerServices, alterations: Sequence[Alteration], *, validate_only: bool) -> Reply[list[Answer]]:
-    """Return a Reply of the (error code, message) of each alteration."""
-    view = services.controller.config_view(services.config)
-    if len(alterations) <= TOGETHER:
-        return alter_resources(view, alterations, None if validate_only else services.controller.alter_configs)
+    """Return a Reply of the (error code, message) of each alteration. All are decided in their turn, after earlier changes."""
     answers: list[Answer] = []
-    work = deciding(view, alterations, answers)
+    work = deciding(services.controller.config_view(services.config), alterations, answers)
     done: Reply[Any] = services.slices.run(_only_decide(work)) if validate_only else services.controller.alter_many_configs(work)
 
     def answer_all(error: Exception | None) -> list[Answer]:

@@ -54,7 +54,11 @@ def handle(
         if isinstance(outcome, KafkaError):
             done = [_refusal(outcome, name, topic_id) for topic_id, name in names.items()]
         else:
-            done = [DeletableTopicResult(name=names[topic_id], topic_id=topic_id) for topic_id in outcome]
+            gone = KafkaError(ErrorCode.UNKNOWN_TOPIC_ID, "The topic has been deleted meanwhile.")
+            done = [
+                DeletableTopicResult(name=name, topic_id=topic_id) if topic_id in outcome else _refusal(gone, name, topic_id)
+                for topic_id, name in names.items()
+            ]
         return DeleteTopicsResponse(responses=[*responses, *done], throttle_time_ms=0 if quota is None else quota.throttle_ms)
 
     deleted = services.controller.delete_topics(names)

@@ -1,8 +1,8 @@
 """Decides on changes to overrides: turns a request's alterations into ConfigRecords, or into Kafka's errors.
 
-This module changes no state. ``alter_resources`` handles a whole request. It decides on each resource separately, and gives all
-records to the controller as one batch. An invalid value is INVALID_CONFIG for a topic and INVALID_REQUEST for a broker, as in
-Kafka (KAFKA-13609).
+This module changes no state. ``deciding`` handles a whole request. It decides on each resource separately, in the controller's
+turn for the request, and the controller writes all records as one batch. An invalid value is INVALID_CONFIG for a topic and
+INVALID_REQUEST for a broker, as in Kafka (KAFKA-13609).
 
 A cluster with eligible leader replicas (KIP-966) has one ``min.insync.replicas``, set for all brokers. It can be changed.
 Removing it, or setting it for one broker, is INVALID_CONFIG, as in Kafka.
@@ -11,7 +11,7 @@ Left out: BROKER_LOGGER, as odradek has no loggers with Kafka's names.
 """
 
 from collections import Counter
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Container, Generator, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Final, NamedTuple, NoReturn
 
@@ -27,11 +27,10 @@ from odradek.common.config.dynamic import (
 )
 from odradek.common.config.listener_config import is_listener_config, listener_key
 from odradek.common.config.table import BROKER_CONFIGS, TOPIC_CONFIGS
+from odradek.controller.metadata.resource_configs import CLIENT_METRICS_CONFIGS, check_group, check_subscription
 from odradek.controller.metadata.resource_configs import GROUP_CONFIGS as DEFINITIONS
-from odradek.controller.metadata.resource_configs import check_group, check_subscription
 from odradek.controller.metadata.topic import validate_topic_name
 from odradek.protocol.errors import ErrorCode, KafkaError
-from odradek.timing.reply import Reply, replied
 
 # The content of a ConfigRecord: (resource type, resource name, config, value or None to remove the override).
 ConfigChange = tuple[int, str, str, str | None]
@@ -59,22 +58,6 @@ class Alteration(NamedTuple):
     resource_name: str
     operations: Sequence[Operation]
     replaces: bool = False
-
-
-def alter_resources(
-    view: ConfigView,
-    alterations: Sequence[Alteration],
-    commit: Callable[[list[ConfigChange]], Reply[KafkaError | None]] | None,
-) -> Reply[list[Answer]]:
-    """Decide on every alteration and commit the valid ones as one batch. Return the answers in order.
-
-    Without ``commit``, only decide.
-    """
-    answers: list[Answer] = []
-    changes = [change for some in deciding(view, alterations, answers) for change in some]
-    if commit is None or not changes:
-        return replied(answers)
-    return commit(changes).then(lambda error: answers if error is None else failed(answers, error))
 
 
 def failed(answers: Iterable[Answer], error: KafkaError) -> list[Answer]:
@@ -110,7 +93,7 @@ def decide(view: ConfigView, alteration: Alteration) -> list[ConfigChange]:
     _check_operations(operations)
     match resource_type:
         case ResourceType.TOPIC:
-            current = view.overrides(resource_type, resource_name)
+            current = _known(view, alteration, TOPIC_CONFIGS)
             wanted = _wanted(current, alteration, TOPIC_CONFIGS)
             _check_topic(view, resource_name, wanted)
         case ResourceType.BROKER:
@@ -122,11 +105,11 @@ def decide(view: ConfigView, alteration: Alteration) -> list[ConfigChange]:
             _check_broker(view, resource_name, wanted, {operation.name for operation in operations})
             _check_exists(view, resource_name)
         case ResourceType.GROUP:
-            current = view.overrides(resource_type, resource_name)
+            current = _known(view, alteration, DEFINITIONS)
             wanted = _wanted(current, alteration, DEFINITIONS)
             check_group(view.config, resource_name, wanted)
         case ResourceType.CLIENT_METRICS:
-            current = view.overrides(resource_type, resource_name)
+            current = _known(view, alteration, CLIENT_METRICS_CONFIGS)
             # As in Kafka, nothing can be appended to these: its controller does not know that two of them are lists.
             wanted = _wanted(current, alteration, {})
             check_subscription(resource_name, wanted)
@@ -142,6 +125,12 @@ def decide(view: ConfigView, alteration: Alteration) -> list[ConfigChange]:
         for name in dict.fromkeys((*wanted, *current, *sorted(again)))
         if name in again or wanted.get(name) != current.get(name)
     ]
+
+
+def _known(view: ConfigView, alteration: Alteration, known: Container[str]) -> Mapping[str, str]:
+    """Return the present overrides. Those that only a former Kafka knew stay in the log, and stand in no change's way."""
+    present = view.overrides(alteration.resource_type, alteration.resource_name)
+    return {name: value for name, value in present.items() if name in known}
 
 
 def _check_operations(operations: Sequence[Operation]) -> None:

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Mapping
 from typing import Final, NoReturn
 
 from odradek.common.config import BrokerConfig
+from odradek.common.config.broker_config import values_in_force
 from odradek.controller.metadata.image import BROKER_RESOURCE, MetadataImage
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.metadata_records import ConfigRecord, FeatureLevelRecord, MetadataRecord
@@ -52,6 +53,7 @@ BOOTSTRAP_RECORDS = tuple(FeatureLevelRecord(name=name, feature_level=SUPPORTED_
 # The first levels of metadata.version with cordoned directories (KIP-1066), ACLs for ranges of addresses (KIP-1276), and
 # unregistered controllers (KIP-1312).
 FIRST_CORDONING_DIRECTORIES: Final = 30
+_FIRST_WITH_ELIGIBLE_LEADERS: Final = 23  # 4.0-IV1
 FIRST_WITH_CIDR_ACLS: Final = 32
 FIRST_UNREGISTERING_CONTROLLERS: Final = 33
 
@@ -91,6 +93,10 @@ def update_features(
             refuse_update(problem)
         if finalized.get(name, 0) != level:
             records.append(FeatureLevelRecord(name=name, feature_level=level))
+    new = {record.name: record.feature_level for record in records}
+    metadata_version = new.get(METADATA_VERSION, finalized.get(METADATA_VERSION, 0))
+    if new.get(ELIGIBLE_LEADER_REPLICAS) and metadata_version < _FIRST_WITH_ELIGIBLE_LEADERS:
+        refuse_update(f"{ELIGIBLE_LEADER_REPLICAS} needs {METADATA_VERSION} at {_FIRST_WITH_ELIGIBLE_LEADERS}.")
     return records
 
 
@@ -116,6 +122,8 @@ def _problem(current: int, name: str, level: int, upgrade_type: int) -> str | No
         return f"{invalid} levels start at 0."
     if level < current and upgrade_type == UPGRADE:
         return f"{invalid} it is at {current}, and an upgrade cannot lower it."
+    if level > current and upgrade_type != UPGRADE:
+        return f"{invalid} it is at {current}, and a downgrade cannot raise it."
     if level < current and name == METADATA_VERSION:
         return f"{invalid} it is at {current}, and odradek writes the metadata log at this level only."
     if level < current and name == KRAFT_VERSION:
@@ -128,10 +136,10 @@ CLUSTER: Final = ""
 
 
 def one_min_isr(image: MetadataImage, config: BrokerConfig) -> list[MetadataRecord]:
-    """Return the records that leave one value for the whole cluster: the existing one, else that of ``config``."""
+    """Return the records that leave one value for the whole cluster: the existing one, else that of the file of ``config``."""
     records: list[MetadataRecord] = []
     if MIN_ISR not in image.configs(BROKER_RESOURCE, CLUSTER):
-        value = str(config[MIN_ISR])
+        value = str(values_in_force(config.static)[MIN_ISR])
         records.append(ConfigRecord(resource_type=BROKER_RESOURCE, resource_name=CLUSTER, name=MIN_ISR, value=value))
     own = [name for name in image.configured(BROKER_RESOURCE) if name != CLUSTER]
     records += [

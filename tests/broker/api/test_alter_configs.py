@@ -55,7 +55,7 @@ def test_a_metadata_log_that_fails_is_answered(monkeypatch):
         raise KafkaError(ErrorCode.KAFKA_STORAGE_ERROR, "disk full")
 
     broker = make_broker("events")
-    monkeypatch.setattr(MetadataLog, "append", fail)
+    monkeypatch.setattr(MetadataLog, "_append", fail)
     (answer,) = alter(broker, (2, "events", ("retention.ms", "5")))
     assert answer.error_code == ErrorCode.KAFKA_STORAGE_ERROR
     assert broker.controller.image.configs(2, "events") == {}

@@ -7,7 +7,7 @@ import asyncio
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from odradek.controller.metadata.alterations import Alteration, Operation, alter_resources
+from odradek.controller.metadata.alterations import Alteration, Operation
 from odradek.controller.metadata.decisions import NewPartitions, NewTopic
 from odradek.controller.metadata.features import ELIGIBLE_LEADER_REPLICAS, SAFE_DOWNGRADE, TRANSACTION_VERSION
 from odradek.controller.metadata.image import BROKER_RESOURCE, MetadataImage
@@ -19,6 +19,7 @@ from odradek.protocol.message_types import update_features
 from odradek.protocol.metadata_records import decode
 from odradek.protocol.record_batch import iter_batches
 from odradek.protocol.records import read_records
+from tests.common.config.doubles import alter_resources
 from tests.controller.cluster.clusters import CLUSTER_ID, Cluster
 from tests.controller.metadata.doubles import done
 

@@ -3,14 +3,16 @@
 import pytest
 
 from odradek.common.config import load
-from odradek.controller.metadata.alterations import Alteration, Operation, alter_resources
+from odradek.controller.metadata.alterations import Alteration, Operation
 from odradek.controller.metadata.auto_topic_creation import replicated_internal_topic
-from odradek.controller.metadata.features import BOOTSTRAP_RECORDS, SAFE_DOWNGRADE, UPGRADE
+from odradek.controller.metadata.features import BOOTSTRAP_RECORDS, SAFE_DOWNGRADE, UPGRADE, one_min_isr, update_features
+from odradek.controller.metadata.image import MetadataImage
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.message_types.allocate_producer_ids import AllocateProducerIdsRequest, AllocateProducerIdsResponse
 from odradek.protocol.message_types.broker_registration import Feature
 from odradek.protocol.metadata_records import ConfigRecord, FeatureLevelRecord, PartitionRecord, ProducerIdsRecord, TopicRecord
 from odradek.protocol.metadata_records.partition_changes import ClearElrRecord
+from tests.common.config.doubles import alter_resources
 from tests.controller.cluster.clusters import FEATURES, Cluster, directory
 from tests.controller.metadata.doubles import RecordedLog, done, make_controller
 
@@ -95,6 +97,26 @@ def test_eligible_leader_replicas_come_with_one_min_isr_for_all(cluster):
         ConfigRecord(resource_type=4, resource_name="", name=MIN_ISR, value="1"),
         ConfigRecord(resource_type=4, resource_name="1", name=MIN_ISR, value=None),
     ]
+
+
+def test_the_one_min_isr_is_the_files_and_not_that_of_a_broker():
+    config = load("min.insync.replicas=2")
+    config.override({}, {MIN_ISR: "3"})
+    assert config[MIN_ISR] == 3
+    assert [record.value for record in one_min_isr(MetadataImage(), config)] == ["2"]
+
+
+def test_eligible_leader_replicas_need_their_metadata_version():
+    updates = [(ELR, 1, UPGRADE)]
+    with pytest.raises(KafkaError, match=r"metadata\.version at 23"):
+        update_features({"metadata.version": 22}, updates, 1)
+    assert update_features({"metadata.version": 22}, [*updates, ("metadata.version", 23, UPGRADE)], 1)
+
+
+@pytest.mark.parametrize("upgrade_type", [2, 3])
+def test_a_downgrade_does_not_raise_a_level(upgrade_type):
+    with pytest.raises(KafkaError, match="cannot raise it"):
+        update_features({"transaction.version": 1}, [("transaction.version", 2, upgrade_type)], 1)
 
 
 def test_nobody_stays_eligible_when_it_changes_how_many_must_be_in_sync(cluster):

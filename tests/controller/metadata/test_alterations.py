@@ -3,11 +3,11 @@
 import pytest
 
 from odradek.common.config.dynamic import ResourceType
-from odradek.controller.metadata.alterations import APPEND, DELETE, SET, SUBTRACT, Alteration, Operation, alter_resources, decide
+from odradek.controller.metadata.alterations import APPEND, DELETE, SET, SUBTRACT, Alteration, Operation, decide
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.timing.reply import Reply
 from tests.cases import each_case
-from tests.common.config.doubles import make_view
+from tests.common.config.doubles import alter_resources, make_view
 
 TOPIC = ResourceType.TOPIC
 BROKER = ResourceType.BROKER
@@ -207,6 +207,20 @@ def test_nothing_is_appended_to_the_configs_of_client_metrics_as_in_kafka(operat
 @each_case("resource_type", [0, 1, 3, 64, 99])
 def test_other_resources_have_no_configs(resource_type):
     assert refusal_of(make_view(), resource_type, "x", ("interval.ms", SET, "5")).code is ErrorCode.INVALID_REQUEST
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "removed", "operation"),
+    [
+        (TOPIC, "events", "message.format.version", ("retention.ms", SET, "5")),
+        (ResourceType.GROUP, "g", "a.config.of.yesterday", ("consumer.session.timeout.ms", SET, "46000")),
+        (ResourceType.CLIENT_METRICS, "m", "a.config.of.yesterday", ("interval.ms", SET, "500")),
+    ],
+)
+def test_a_stored_config_that_there_is_no_more_stands_in_no_changes_way(kind, name, removed, operation):
+    view = make_view(overrides={(int(kind), name): {removed: "2.8"}})
+    assert alter(view, kind, name, operation) == [(int(kind), name, operation[0], operation[2])]
+    assert refusal_of(view, kind, name, (removed, SET, "2.7")).code in (ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST)
 
 
 def completed(outcome):

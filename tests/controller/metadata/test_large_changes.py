@@ -4,9 +4,17 @@ import asyncio
 
 import pytest
 
+from odradek.controller.metadata.alterations import APPEND
 from odradek.controller.metadata.decisions import NewTopic
 from odradek.controller.metadata.image import TOPIC_RESOURCE
+from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode
+from odradek.protocol.message_types.delete_topics import DeleteTopicsRequest, DeleteTopicState
+from odradek.protocol.message_types.incremental_alter_configs import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
 from tests.broker.slow_broker import slow_broker
 
 MANY = 2_000
@@ -65,6 +73,30 @@ async def test_a_topic_is_deleted_once_however_often_it_is_asked_for_meanwhile(b
     assert await done(second) == set()
     assert await done(config) is None
     assert controller.image.configs(TOPIC_RESOURCE, "old") == {}
+
+
+async def test_changes_of_one_config_meanwhile_are_all_made(broker):
+    await done(create(broker, "old", 1))
+    create(broker)
+    name = "leader.replication.throttled.replicas"
+    replies = []
+    for entry in ("0:1", "1:2"):
+        configs = [AlterableConfig(name=name, config_operation=APPEND, value=entry)]
+        resource = AlterConfigsResource(resource_type=TOPIC_RESOURCE, resource_name="old", configs=configs)
+        request = IncrementalAlterConfigsRequest(resources=[resource])
+        replies.append(broker.send(ApiKey.INCREMENTAL_ALTER_CONFIGS, request, 1))
+    for reply in replies:
+        assert [each.error_code for each in (await done(reply)).responses] == [ErrorCode.NONE]
+    assert broker.core.controller.image.configs(TOPIC_RESOURCE, "old") == {name: "0:1,1:2"}
+
+
+async def test_a_topic_that_another_has_deleted_meanwhile_has_its_answer(broker):
+    (old,) = await done(create(broker, "old", 1))
+    create(broker)
+    request = DeleteTopicsRequest(topics=[DeleteTopicState(name="old")])
+    replies = [broker.send(ApiKey.DELETE_TOPICS, request, 6) for _ in range(2)]
+    told = [[(each.name, each.topic_id, each.error_code) for each in (await done(reply)).responses] for reply in replies]
+    assert told == [[("old", old.topic_id, ErrorCode.NONE)], [("old", old.topic_id, ErrorCode.UNKNOWN_TOPIC_ID)]]
 
 
 async def test_a_topic_wanted_by_many_meanwhile_is_created_once(broker):
