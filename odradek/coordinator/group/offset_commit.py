@@ -155,7 +155,7 @@ _TxnTopic: Final = TxnOffsetCommitResponseTopic
 _TxnPartition: Final = TxnOffsetCommitResponsePartition
 
 _new_tuple: Final = tuple.__new__
-# Of members of both protocols. Such a commit may be late (KIP-1251).
+# A wrong epoch, for members of the two protocols. Such a commit may be late (KIP-1251).
 _WRONG_EPOCH: Final = (ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.ILLEGAL_GENERATION)
 _NO_TIME: Final = -1
 _ANY_VERSION: Final = 9
