@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 from odradek.broker.security.acl.rules import GuardedRequest, then, with_refused
 from odradek.common.acls import CLUSTER_NAME, AclOperation, AclResourceType
 from odradek.common.logging import log
-from odradek.controller.metadata.alterations import Alteration, Answer, deciding, failed
+from odradek.controller.metadata.alterations import Alteration, Answer, ConfigChange, deciding, failed
 from odradek.protocol.api_keys import ApiKey
 from odradek.protocol.errors import ErrorCode, KafkaError
 from odradek.protocol.messages import messages
@@ -41,9 +41,13 @@ def alter(services: ControllerServices, api_key: ApiKey, request: Any, alteratio
 
 
 def _altered(services: ControllerServices, alterations: Sequence[Alteration], *, validate_only: bool) -> Reply[list[Answer]]:
-    """Return a Reply of the (error code, message) of each alteration. All are decided in their turn, after earlier changes."""
+    """Return a Reply of the (error code, message) of each alteration. What is to be changed is decided after earlier changes."""
     answers: list[Answer] = []
-    work = deciding(services.controller.config_view(services.config), alterations, answers)
+
+    def decide_in_turn() -> Generator[Sequence[ConfigChange], None, None]:
+        yield from deciding(services.controller.config_view(services.config), alterations, answers)
+
+    work = decide_in_turn()
     done: Reply[Any] = services.slices.run(_only_decide(work)) if validate_only else services.controller.alter_many_configs(work)
 
     def answer_all(error: Exception | None) -> list[Answer]:

@@ -78,16 +78,15 @@ class FollowedPartition:
         if self._is_over:
             return Followed.STOPPED
         try:
-            return self._take(data, now_ms)
+            outcome = self._take(data, now_ms)
         except KafkaError as error:
-            self._complain(error.reason)
-            # Damaged batches are fetched again, and a full disk may have room later.
-            log = self.partition.log
-            is_passing = error.code == ErrorCode.KAFKA_STORAGE_ERROR and log is not None and not log.has_lost_sync
-            return Followed.BACK_OFF if is_passing or error.code == ErrorCode.CORRUPT_MESSAGE else Followed.STOPPED
+            return self._failed(error)
         except (LogCorrupt, OffsetsOutOfOrder, UnexpectedAppendOffset) as error:
             self._complain(str(error))
             return Followed.STOPPED
+        if outcome is Followed.FETCHED:
+            self._is_complaining = False
+        return outcome
 
     def begin_at(self, leader_start_offset: int, leader_end_offset: int, now_ms: int) -> Followed:
         """Adjust to the leader's range: truncate to its end, or begin anew at its start if this log ends before that."""
@@ -104,10 +103,19 @@ class FollowedPartition:
                     leader_start_offset=leader_start_offset,
                 )
                 self.partition.begin_anew_at(leader_start_offset, now_ms)
-        except (KafkaError, LogCorrupt) as error:
+        except KafkaError as error:
+            return self._failed(error)
+        except LogCorrupt as error:
             self._complain(str(error))
             return Followed.STOPPED
         return Followed.FETCHED
+
+    def _failed(self, error: KafkaError) -> Followed:
+        """Complain. Damaged batches are fetched again, and a full disk may have room later."""
+        self._complain(error.reason)
+        log = self.partition.log
+        is_passing = error.code == ErrorCode.KAFKA_STORAGE_ERROR and log is not None and not log.has_lost_sync
+        return Followed.BACK_OFF if is_passing or error.code == ErrorCode.CORRUPT_MESSAGE else Followed.STOPPED
 
     @property
     def _is_over(self) -> bool:
@@ -118,7 +126,7 @@ class FollowedPartition:
     def _take(self, data: PartitionData, now_ms: int) -> Followed:
         match data.error_code:
             case ErrorCode.NONE:
-                self._is_complaining = self._is_early = False
+                self._is_early = False
             case ErrorCode.OFFSET_OUT_OF_RANGE:
                 return Followed.OUT_OF_RANGE
             case ErrorCode.FENCED_LEADER_EPOCH:

@@ -26,8 +26,6 @@ from odradek.timing.clock import Clock
 from odradek.timing.reply import Reply
 from odradek.timing.timer import Timer
 
-# The directory id under a metadata version without directories.
-
 
 class ReplicatedRoles(PartitionRoles):
     """The PartitionRoles of a broker in a cluster, and a MetadataPublisher for brokers and configs. Loop thread only."""

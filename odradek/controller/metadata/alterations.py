@@ -128,9 +128,10 @@ def decide(view: ConfigView, alteration: Alteration) -> list[ConfigChange]:
 
 
 def _known(view: ConfigView, alteration: Alteration, known: Container[str]) -> Mapping[str, str]:
-    """Return the present overrides. Those that only a former Kafka knew stay in the log, and stand in no change's way."""
+    """Return the present overrides. Those that only a former Kafka knew stand in the way of no change that does not name them."""
     present = view.overrides(alteration.resource_type, alteration.resource_name)
-    return {name: value for name, value in present.items() if name in known}
+    named = {operation.name for operation in alteration.operations}
+    return {name: value for name, value in present.items() if name in known or name in named or alteration.replaces}
 
 
 def _check_operations(operations: Sequence[Operation]) -> None:

@@ -131,16 +131,15 @@ def _expire_next(offsets: CommittedOffsets, unchecked: Iterator[tuple[str, list[
     for group_id, places in unchecked:
         group = offsets.groups.find(group_id)
         unused_since_ms = None if group is None else group.offsets_expire_since_ms()
-        if group is None or unused_since_ms is None:
-            continue
-        expired = _expired(offsets, group, places, unused_since_ms)
-        if group_id in with_pending:
-            expired = [record for record in expired if cast("OffsetCommitKey", record.key) not in offsets.pending]
-        offsets.counters.expirations += len(expired)
-        records += expired
-        left = sum(map(len, (offsets.by_group.get(group_id) or {}).values())) - len(expired)
-        if not left and group_id not in with_pending and group.is_empty:
-            records += group.tombstones()
+        if group is not None and unused_since_ms is not None:
+            expired = _expired(offsets, group, places, unused_since_ms)
+            if group_id in with_pending:
+                expired = [record for record in expired if cast("OffsetCommitKey", record.key) not in offsets.pending]
+            offsets.counters.expirations += len(expired)
+            records += expired
+            left = sum(map(len, (offsets.by_group.get(group_id) or {}).values())) - len(expired)
+            if not left and group_id not in with_pending and group.is_empty:
+                records += group.tombstones()
         looked_at += 1 + len(places)
         if looked_at >= _TOGETHER:
             offsets.context.schedule(_EXPIRY, _PAUSE_MS, lambda: _expire_next(offsets, unchecked))

@@ -60,13 +60,15 @@ def test_an_empty_log_begins_again_where_the_leaders_first_batch_does_whose_star
     assert bed.take(records=batch, log_start_offset=25, high_watermark=30) is Followed.STOPPED
 
 
-def test_a_follower_goes_on_when_a_full_disk_has_room_again(bed, monkeypatch):
+def test_a_follower_goes_on_when_a_full_disk_has_room_again_and_tells_of_it_once(bed, monkeypatch, told):
     def append(*_):
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as full:
         full.setattr(MemoryFile, "append", append)
-        assert bed.take(records=batch_at(10, 6)) is Followed.BACK_OFF
+        for _ in range(3):
+            assert bed.take(records=batch_at(10, 6)) is Followed.BACK_OFF
+    assert len(told) == 1
     assert bed.take(records=batch_at(10, 6)) is Followed.FETCHED
     assert bed.log.log_end_offset == 11
 

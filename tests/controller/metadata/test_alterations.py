@@ -220,6 +220,9 @@ def test_other_resources_have_no_configs(resource_type):
 def test_a_stored_config_that_there_is_no_more_stands_in_no_changes_way(kind, name, removed, operation):
     view = make_view(overrides={(int(kind), name): {removed: "2.8"}})
     assert alter(view, kind, name, operation) == [(int(kind), name, operation[0], operation[2])]
+    gone = (int(kind), name, removed, None)
+    assert alter(view, kind, name, (removed, DELETE, None)) == [gone]
+    assert set(alter(view, kind, name, operation, replaces=True)) == {(int(kind), name, operation[0], operation[2]), gone}
     assert refusal_of(view, kind, name, (removed, SET, "2.7")).code in (ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_REQUEST)
 
 
