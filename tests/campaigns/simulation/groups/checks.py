@@ -248,7 +248,7 @@ def _objection_to_commit(group: ConsumerGroup, request: Any, topics: Topics) -> 
         return "it is not a member"
     if epoch == member.member_epoch:
         return ""
-    if member.classic is not None or epoch > member.member_epoch:
+    if epoch > member.member_epoch:
         return f"its epoch is {member.member_epoch}"
     for topic in request.topics:
         topic_id = topics.ids.get(topic.name) if topic.name else topic.topic_id
@@ -258,14 +258,15 @@ def _objection_to_commit(group: ConsumerGroup, request: Any, topics: Topics) -> 
     return ""
 
 
-def objection_to_epoch(group: Any, member_id: str | None, epoch: int) -> str:
-    """Reasons against a member's OffsetFetch."""
-    member = group.members.get(member_id) if isinstance(group, ConsumerGroup) else None
+def objection_to_epoch(group: Any, member_id: str | None, epoch: int, committed_offset: int) -> str:
+    """Reasons against a member's OffsetFetch, which is that of the present or of what is committed."""
     if not isinstance(group, ConsumerGroup):
         return ""
-    if member is None:
+    found = (group.members.get(member_id or ""), group.members.get_at(member_id or "", committed_offset))
+    epochs = [member.member_epoch for member in found if member is not None]
+    if not epochs:
         return "it is not a member"
-    return "" if member.member_epoch == epoch else f"its epoch is {member.member_epoch}"
+    return "" if epoch in epochs else f"its epoch is {epochs[0]}"
 
 
 def untrue_refusals(api_key: ApiKey, request: Any, hosted: HostedShard[GroupShard] | None, said: Records) -> frozenset[int]:

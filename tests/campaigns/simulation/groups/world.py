@@ -194,7 +194,7 @@ class World(Chronicle):
         hosted = self.hosted(group_id)
         if hosted is None or hosted._is_deciding:
             return ""
-        return checks.objection_to_epoch(hosted.shard.groups.find(group_id), member_id, epoch)
+        return checks.objection_to_epoch(hosted.shard.groups.find(group_id), member_id, epoch, hosted.committed_offset)
 
     def _check_granted(self, call: Call, response: Any) -> None:
         """A request was granted that nothing was said against. Raises Violation."""

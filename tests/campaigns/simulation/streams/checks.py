@@ -162,14 +162,15 @@ def _objection_to_commit(group: StreamsGroup, request: Any, topics: Topics) -> s
     return ""
 
 
-def objection_to_epoch(group: Any, member_id: str | None, epoch: int) -> str:
-    """Reasons against a member's OffsetFetch."""
+def objection_to_epoch(group: Any, member_id: str | None, epoch: int, committed_offset: int) -> str:
+    """Reasons against a member's OffsetFetch, which is that of the present or of what is committed."""
     if not isinstance(group, StreamsGroup):
         return ""
-    member = group.members.get(member_id or "")
-    if member is None:
+    found = (group.members.get(member_id or ""), group.members.get_at(member_id or "", committed_offset))
+    epochs = [member.member_epoch for member in found if member is not None]
+    if not epochs:
         return "it is not a member"
-    return "" if member.member_epoch == epoch else f"its epoch is {member.member_epoch}"
+    return "" if epoch in epochs else f"its epoch is {epochs[0]}"
 
 
 def untrue_refusals(api_key: ApiKey, request: Any, hosted: HostedShard[GroupShard] | None, said: Records) -> frozenset[int]:

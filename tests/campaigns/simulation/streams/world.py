@@ -141,7 +141,7 @@ class StreamsWorld(World):
         hosted = self.hosted(group_id)
         if hosted is None or hosted._is_deciding:
             return ""
-        return checks.objection_to_epoch(hosted.shard.groups.find(group_id), member_id, epoch)
+        return checks.objection_to_epoch(hosted.shard.groups.find(group_id), member_id, epoch, hosted.committed_offset)
 
     def _note_answer(self, call: Call, response: Any) -> None:
         asked, forgotten = self._at_arrival.pop(id(call.request), (None, -1))
