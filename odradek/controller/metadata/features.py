@@ -50,10 +50,10 @@ _BOOTSTRAPPED: Final = (
     TRANSACTION_VERSION,
 )
 BOOTSTRAP_RECORDS = tuple(FeatureLevelRecord(name=name, feature_level=SUPPORTED_FEATURES[name][1]) for name in _BOOTSTRAPPED)
-# The first levels of metadata.version with cordoned directories (KIP-1066), ACLs for ranges of addresses (KIP-1276), and
-# unregistered controllers (KIP-1312).
-FIRST_CORDONING_DIRECTORIES: Final = 30
+# The first levels of metadata.version with eligible leader replicas (KIP-966), cordoned directories (KIP-1066), ACLs for ranges
+# of addresses (KIP-1276), and unregistered controllers (KIP-1312).
 _FIRST_WITH_ELIGIBLE_LEADERS: Final = 23  # 4.0-IV1
+FIRST_CORDONING_DIRECTORIES: Final = 30
 FIRST_WITH_CIDR_ACLS: Final = 32
 FIRST_UNREGISTERING_CONTROLLERS: Final = 33
 
